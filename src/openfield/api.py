@@ -162,7 +162,7 @@ def _fill_options(**values: Any) -> CallOptions:
 
 
 def _as_plain(value: Any) -> Any:
-    """Return numbers of NumPy as those of Python, and paths as text: they are as good."""
+    """Return numbers of NumPy as those of Python, and paths as text."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Integral) and not isinstance(value, bool):

@@ -277,7 +277,7 @@ SHAPES: dict[str, ProcessShape] = {
         valued=True,
     ),
 }
-"""All kinds of processes by name. The first four have words of their own, the others follow `as`."""
+"""All kinds of processes by name. The first four are written in words, the others as `as NAME(...)`."""
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _WORDS = re.compile(

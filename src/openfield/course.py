@@ -113,7 +113,7 @@ class _Change(NamedTuple):
 
 
 class Course(Generic[S]):
-    """Says what is in force at each moment of a trial. It is told which phase begins, and asked for moments."""
+    """Says what is in force at each moment of a trial. Enter its phases in order, and ask for moments."""
 
     def __init__(
         self,

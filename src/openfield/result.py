@@ -111,7 +111,7 @@ class Result:
         rename: Mapping[str, str] | None = None,
         superseded: bool = False,
     ) -> None:
-        """Read run files. Versions of an agent that played the same trials in several files are told apart.
+        """Read run files. Versions of an agent that played the same trials in several files are kept apart.
 
         Args:
             paths: The files, or a single one.

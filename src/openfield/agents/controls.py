@@ -426,8 +426,8 @@ def _list_telling(observation: Any) -> Iterator[str]:
 class Buyer(Control):
     """States a belief of `p`, which may unlock feedback, buys all it can, and then believes that feedback.
 
-    It lowers its belief in each episode, as long as it is told that nothing has changed. Being shown the truth is not a
-    detection. Where a domain sells feedback, it must do no better than chance.
+    It lowers its belief in each episode, as long as feedback says that nothing has changed. Being shown the truth is
+    not a detection. Where a domain sells feedback, it must do no better than chance.
     """
 
     usual, bounds = 0.6, (0.0, 1.0)

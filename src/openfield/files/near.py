@@ -1,4 +1,4 @@
-"""Suggest the file that a user meant, where there is none of the name that was typed."""
+"""Suggest the file that a user meant, where no file has the name that was typed."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _judge_decided(rule: StoppingRule, scores: Mapping[str, AgentScores], baseli
     found = {pair: _follow(scores, pair, LEVEL / len(pairs)) for pair in pairs}
     if not found or not all(_is_settled(each, rule.negligible) for each in found.values()):
         return ""
-    return "; ".join(_tell(pair, each) for pair, each in found.items()) + "."
+    return "; ".join(_describe_pair(pair, each) for pair, each in found.items()) + "."
 
 
 def _list_pairs(rule: StoppingRule, agents: Sequence[str], baseline: str) -> list[Pair]:
@@ -184,7 +184,7 @@ def _is_settled(found: Estimate, negligible: float) -> bool:
     return found.low > 0 or found.high < 0 or (negligible > 0 and -negligible <= found.low <= found.high <= negligible)
 
 
-def _tell(pair: Pair, found: Estimate) -> str:
+def _describe_pair(pair: Pair, found: Estimate) -> str:
     """Return a settled comparison in words."""
     first, second = pair if (found.mean or 0.0) >= 0 else pair[::-1]
     apart = found.low is not None and found.high is not None and (found.low > 0 or found.high < 0)
@@ -198,16 +198,16 @@ def _race(rule: StoppingRule, scores: Mapping[str, AgentScores], playing: Collec
     found = {pair: _follow(scores, pair, LEVEL / len(pairs)) for pair in pairs}
     settled = {pair for pair, each in found.items() if _is_settled(each, rule.negligible)}
     done = {
-        agent: "; ".join(_describe(agent, found)) + "."
+        agent: "; ".join(_describe_agent(agent, found)) + "."
         for agent in playing
         if agent in scores and all(pair in settled for pair in pairs if agent in pair)
     }
     if len({*playing} & scores.keys() - done.keys()) < 2 and aim is None:
-        return Verdict("; ".join(_tell(pair, found[pair]) for pair in pairs) + ".")
+        return Verdict("; ".join(_describe_pair(pair, found[pair]) for pair in pairs) + ".")
     named = {aim.first, aim.second} if aim else set()
     return Verdict("", {agent: why for agent, why in done.items() if agent not in named})
 
 
-def _describe(agent: str, found: Mapping[Pair, Estimate]) -> Iterator[str]:
+def _describe_agent(agent: str, found: Mapping[Pair, Estimate]) -> Iterator[str]:
     """Yield how an agent compares with each other one; it is not played further."""
-    yield from (_tell(pair, each) for pair, each in found.items() if agent in pair)
+    yield from (_describe_pair(pair, each) for pair, each in found.items() if agent in pair)

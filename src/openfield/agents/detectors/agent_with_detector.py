@@ -76,7 +76,7 @@ class WithDetector:
         Args:
             agent: The agent.
             detector: The detector, which is this agent's own.
-            spec: What the detector is told of the domain.
+            spec: That of the domain, with the spaces that the detector needs.
             hidden: Whether the world hides where episodes end.
         """
         self._agent, self._detector, self._spec, self._hidden = agent, detector, spec, hidden

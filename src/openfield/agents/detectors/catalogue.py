@@ -1,7 +1,7 @@
 """The detectors by name, and how one is made of its text: `cusum(watch=reward, false_alarms=0.001)`.
 
 Every detector takes `watch`, what it watches, unless its name says that; `features`, which numbers of an observation;
-and `warmup`, how many of the first test episodes count as training too. Its rule has parameters of its own.
+and `warmup`, how many of the first test episodes count as training too. Its rule has further parameters.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ OVERSHOOT = 1.166
 MAX_REFERENCE = 200
 """Rows of training that are compared with new ones."""
 MAX_RUNS = 500
-"""Runs that are told apart at a time; the least likely one beyond them is forgotten."""
+"""Runs that are kept apart at a time; the least likely one beyond them is forgotten."""
 
 
 class AlarmRule(Protocol):

@@ -156,11 +156,11 @@ class TransitionSurprise:
 
     def fit(self, episodes: Sequence[Seen]) -> None:
         """Learn the model, and how far it errs in training."""
-        told = np.concatenate([_tell(each) for each in episodes])
+        predictors = np.concatenate([_list_predictors(each) for each in episodes])
         moved = np.concatenate([np.diff(each.observations, axis=0) for each in episodes])
-        penalty = 1e-3 * max(len(told), 1) * np.eye(told.shape[1])
-        self._weights = np.linalg.solve(told.T @ told + penalty, told.T @ moved)
-        self._deviation = _floor((moved - told @ self._weights).std(0)) if len(moved) else 1.0
+        penalty = 1e-3 * max(len(predictors), 1) * np.eye(predictors.shape[1])
+        self._weights = np.linalg.solve(predictors.T @ predictors + penalty, predictors.T @ moved)
+        self._deviation = _floor((moved - predictors @ self._weights).std(0)) if len(moved) else 1.0
 
     def read(self, episode: Seen) -> Array:
         """Return the mean square error of each prediction, on a logarithmic scale."""
@@ -171,7 +171,7 @@ class TransitionSurprise:
         return log_mean_square(self._find_errors(episode))
 
     def _find_errors(self, episode: Seen) -> Array:
-        errors = np.diff(episode.observations, axis=0) - _tell(episode) @ self._weights
+        errors = np.diff(episode.observations, axis=0) - _list_predictors(episode) @ self._weights
         return np.asarray(errors / self._deviation)
 
 
@@ -253,7 +253,7 @@ def log_mean_square(values: Array) -> float:
     return float(np.log(np.mean(make_finite(values) ** 2) + 1e-6)) if values.size else 0.0
 
 
-def _tell(episode: Seen) -> Array:
+def _list_predictors(episode: Seen) -> Array:
     """Return what the next observation is predicted from: the observation, the action, and each with the other."""
     before, actions = episode.observations[:-1], episode.actions
     crossed = (before[:, :, None] * actions[:, None, :]).reshape(len(before), before.shape[1] * actions.shape[1])

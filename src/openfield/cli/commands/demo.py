@@ -191,11 +191,11 @@ def _show_scenarios(result: Result) -> list[_ScenarioLines]:
         names = shorten_agents(group.agent for group in agents)
         traced = (trace_agent(each.agent, names[each.agent], members[scenario, each.agent], "") for each in agents)
         curves = [each for each in traced if each is not None and each.onset][:MAX_AGENTS]
-        found.append(_ScenarioLines(_tell(scenario, summary, agents, result.domains), curves))
+        found.append(_ScenarioLines(_write_sentence(scenario, summary, agents, result.domains), curves))
     return found
 
 
-def _tell(scenario: Scenario, summary: Summary, agents: Sequence[AgentResults], domains: Domains) -> Text:
+def _write_sentence(scenario: Scenario, summary: Summary, agents: Sequence[AgentResults], domains: Domains) -> Text:
     from openfield.report.findings import sum_up
     from openfield.report.words import describe_novelty
 

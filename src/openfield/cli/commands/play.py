@@ -120,7 +120,7 @@ class _Asked:
     file: dict[str, Any]
     """The keys of the experiment file; none without one."""
     is_game: bool = False
-    """Whether a short trial is played, and its truth is told in the end."""
+    """Whether it is the game: a short trial that ends with the truth about it."""
 
     @property
     def people_table(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def _find_runs(agents: Sequence[str]) -> Iterator[Path]:
     """Yield the run files of the usual folder in which all of the agents played.
 
     Raises:
-        InvalidInput: There is none.
+        InvalidInput: No run has both.
     """
     from openfield.errors import InvalidInput
     from openfield.report.run_list import list_runs

@@ -298,7 +298,7 @@ class BirdsWorld:
         return self._latest
 
     def _find_moment(self, level: LevelInPlay) -> LevelMoment | None:
-        """Return what is true of a level whose strength is told; None of others."""
+        """Return what is true of a level if its trial records a strength, else None."""
         training = len(self._script.training.levels)
         place = level.index + (training if level.set_number else 0)
         moment = self._moments[place] if place < len(self._moments) else None

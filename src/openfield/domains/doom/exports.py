@@ -20,7 +20,7 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.record import Step
 
 INDICATORS = {True: "true", False: "false", None: "null"}
-"""The format has words for what the agent knew; one that was told a strength knew whether there was any."""
+"""Whether the agent knew of a change, in the words of the format; one that was shown a strength knew."""
 
 
 def write_seed(path: Path, target: Path, cell: str | None = None) -> str:

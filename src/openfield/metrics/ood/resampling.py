@@ -41,7 +41,7 @@ class PairedDifference(msgspec.Struct, frozen=True):
     p_holm: float = 1.0
     """The same, corrected by Holm's rule for all detectors that are compared by this measure on this set."""
     floored: bool = False
-    """Whether no resampling is on the other side: then the p-value is the least that so many of them can show."""
+    """Whether no resampling is on the other side: then the p-value is the least that this number of them can show."""
 
 
 class DetectorComparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from openfield.options import MORE, Options
 
 DECIDED = "decided"
 BATCH = 5
-"""Trials that change in a batch, where nobody says it."""
+"""Trials that change in a batch by default."""
 MAX_TRIALS = 100
-"""Trials that change at most, where nobody says it."""
+"""Trials that change at most by default."""
 FORM = "'decided', 'AGENT - AGENT: width < 0.1' or 'AGENT: NUMBER width < 0.1'"
 
 

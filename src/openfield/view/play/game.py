@@ -1,6 +1,6 @@
 """The game of `openfield play DOMAIN`: a short blind trial whose world may change, and afterwards the truth about it.
 
-All players of a domain meet the same trials in the same order, so that each can be told how others did. `deal_game`
+All players of a domain meet the same trials in the same order, so that each can see how others did. `deal_game`
 finds the next one, `reveal_trial` says whether and when the world changed, who noticed, and shows that moment.
 """
 

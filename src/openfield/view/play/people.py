@@ -18,7 +18,6 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.runner.sealing import read_secret
 from openfield.trial import Trial
 
-MAX_PEOPLE = 10_000
 MAX_QUESTIONS = 100
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]

@@ -101,5 +101,5 @@ def test_clusters_are_held_against_the_unknown_classes_there_are(features: Path,
 
 def test_tests_of_texts_are_not_built(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run_command(["run", "ond", "--set", "area=nlt", "-o", str(tmp_path / "r.sqlite")]) == 2
-    assert "bring a data directory" in capsys.readouterr().err
+    assert "Name a data directory: --set data=DIR" in capsys.readouterr().err
     assert DOMAIN.trials(1, area="transcripts", unchanged=0)

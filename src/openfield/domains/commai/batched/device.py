@@ -145,7 +145,7 @@ def find_card(arrays: Any, device: str) -> Any:
     """Return the card that a text such as `cuda` or `cuda:1` names.
 
     Raises:
-        InvalidInput: It names none, or there is none.
+        InvalidInput: It names no device, or the machine has none.
     """
     kind, colon, number = device.partition(":")
     if kind != "cuda" or (colon and not number.isdecimal()):

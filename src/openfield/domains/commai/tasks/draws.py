@@ -94,13 +94,3 @@ def praise(rng: Random) -> str:
 def blame(rng: Random) -> str:
     """Draw the words said to a failure."""
     return pick(rng, load_phrasebook().failed)
-
-
-def time_is_out(rng: Random) -> str:
-    """Draw the words said when the time is up."""
-    return pick(rng, load_phrasebook().timeout)
-
-
-def number_word(number: int) -> str:
-    """Return a number from zero to ten in letters."""
-    return load_phrasebook().numbers[number]

@@ -50,7 +50,7 @@ class DetectorAgent:
         """Train the classifier, fit the detector, and calibrate the change detector on held-out samples."""
         if "labels" not in seen:
             raise InvalidInput(
-                "This agent learns from samples; the test brings none. Set training=NUMBER for built tests; a data "
+                "This agent learns from samples; the test has none. Set training=NUMBER for built tests; a data "
                 "directory has them as train_images and train_labels in its arrays.npz."
             )
         x, y = _flat(seen["images"]), np.asarray(seen["labels"]) - 1

@@ -156,7 +156,7 @@ class AgentAnswers:
         """Note that feedback was given: it must not make beliefs better.
 
         If the world has changed by now, the belief so far counts from now on. If it has not, later beliefs are not
-        lower: an agent that never looks could lower its belief as long as it is told that nothing has changed. Where
+        lower: an agent that never looks could lower its belief as long as feedback says that nothing has changed. Where
         the world may be normal again, the belief so far counts in either case, as feedback tells when to expect what.
         """
         self.informed.add(self.last_round)

@@ -93,7 +93,8 @@ def find_layout(area: str) -> Layout:
     """Return the header of a table and the function that makes its rows."""
     if area not in LAYOUTS:
         raise InvalidInput(
-            f"Tests of {area} are about who wrote a text, and are not built from arrays; bring a data directory."
+            f"Tests of {area} are about who wrote a text, and are not built from arrays. Name a data directory: "
+            "--set data=DIR"
         )
     return LAYOUTS[area]
 

@@ -2,7 +2,7 @@
 
 First step of samples -> builder -> test -> world. The digits are the UCI optical recognition test set (E. Alpaydin
 and C. Kaynak, CC BY 4.0), 8 x 8 pixels. They lie in a folder `truth`, which no isolated agent sees, and every test
-alters them: an agent that brings a table of them finds none of its samples in it, only near ones.
+alters them: a table of them has none of the samples of a test, only near ones.
 """
 
 from __future__ import annotations
