@@ -65,7 +65,7 @@ def test_a_run_of_an_older_version_is_read_and_not_played(tmp_path, monkeypatch)
 def test_short_trials_are_short_and_blind_in_every_domain(name: str) -> None:
     domain = find_domain(name)
     novelty = domain.default_novelty or domain.demo_novelty
-    usual, short = (domain.trials(2, novelty=novelty, **given) for given in ({}, {"preset": "short"}))
+    usual, short = domain.trials(2, novelty=novelty), domain.trials(2, preset="short")
     assert all("preset" not in trial.settings for trial in short)
     tests = [trial for trial in short if not trial.is_training]
     assert {trial.is_changed for trial in tests} == {True, False}

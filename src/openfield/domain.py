@@ -130,6 +130,8 @@ class Domain(ABC, Generic[S]):
                 novelty undoes another.
         """
         chosen = make_settings(self.settings, settings)
+        if novelty is None and self.default_novelty is None and settings.get("preset") == "short":
+            novelty = self.demo_novelty  # such trials are blind, so something changes in them
         names = self.novelty_names(novelty)
         for stage in stages_of(names):
             self.check_novelties(chosen, stage)

@@ -79,7 +79,7 @@ def test_too_few_trials_compare_nobody() -> None:
     means = {"ada": 0.1, "bob": 0.2}
     few = [AgentResults(name, SWAP, 3, 0, {"done": 3}, {"after": guess(mean, 3)}) for name, mean in means.items()]
     told = tell(*few, pairs=(against("ada", "bob", 0.1, None),))
-    assert told == "ada scores 0.10 and bob 0.20 after the change; 3 trials are too few to compare them."
+    assert told == "bob scores 0.20 and ada 0.10 after the change; 3 trials are too few to compare them."
 
 
 def test_one_agent() -> None:

@@ -166,7 +166,8 @@ class _Writer:
     def _tell_undecided(
         self, groups: Sequence[AgentResults], number: str, when: str, tested: Mapping[str, float]
     ) -> str:
-        """Tell what agents reach of which none is clearly better than the others."""
+        """Tell what agents reach of which none is clearly better than the others, the highest value first."""
+        groups = sorted(groups, key=lambda group: -_value(group, number))
         names, found = [self._names[group.agent] for group in groups], [_get(group, number) for group in groups]
         if len({each.mean for each in found}) == 1:
             many = f"All {len(names)} agents" if len(names) > MAX_NAMED else _join(names)
@@ -262,6 +263,8 @@ def _tell_p(values: Iterable[float], least: bool = False) -> str:
     found = list(values)
     p = min(found) if least else max(found)
     sign = "=" if len(found) == 1 else "≥" if least else "≤"
+    if p >= 1.0:
+        return "p = 1"
     return "p < 0.001" if p < 0.0005 else f"p {sign} {p:.3f}"
 
 

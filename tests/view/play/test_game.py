@@ -120,7 +120,10 @@ def test_the_page_tells_the_truth_at_once_and_then_about_agents(tmp_path: Path) 
                     socket.send('{"do": "believe", "novel": 0.25}')
                 elif shown["show"] == "reveal":
                     told.append(shown)
-    first, whole = told
+    first, *_, whole = told
+    assert len(told) == 2 + trials[-1].is_changed
+    assert whole["waiting"] == ""
     assert [each["name"] for each in first["players"]] == ["you"]
+    assert not first["films"]
     assert [each["name"] for each in whole["players"]] == ["you", *maze.demo_agents]
     assert {belief for _, belief in whole["episodes"]} == {0.25}

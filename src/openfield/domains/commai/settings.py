@@ -26,7 +26,7 @@ INSTANCE_BEGINS = "begin"
 class CommaiSettings(Settings, frozen=True, kw_only=True):
     """The settings of the CommAI domain; the defaults are those of the General AI Challenge, Round 1."""
 
-    short = {"tasks": ("micro14",), "cyclic": True, "required_consecutive_rewards": 1, "max_steps": 500}
+    short = {"tasks": ("micro14",), "cyclic": True, "required_consecutive_rewards": 1, "max_steps": 1500}
 
     tasks: Annotated[
         tuple[str, ...],

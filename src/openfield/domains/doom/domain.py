@@ -280,7 +280,7 @@ class ArenaDomain(DoomDomain):
     default_novelty = "203:easy"
     check_settings = {"training": 0, "episodes": 2, "before": 1, "limit": 120}
     demo_settings = {"training": 8, "episodes": 12, "limit": 400}
-    demo_novelty = "204:hard"
+    demo_novelty = "201:hard"
 
 
 DUEL = DuelDomain()

@@ -7,6 +7,7 @@ finds the next one, `reveal_trial` says whether and when the world changed, who 
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,8 @@ MAX_REPEATS = 20
 """How many trials in a row may be ones that were dealt before, in a domain that has only few."""
 AGENT_BUDGET = "60s"
 """After this time none of them begins any more: a person waits for them."""
+DRAWN, PLAYED = "The moment of the change is being drawn.", "The agents of this domain play the same trial …"
+"""What a reveal still waits for."""
 NEVER_CHANGED = "Your world never changed."
 
 
@@ -251,13 +254,21 @@ def _say_noticed(cell: CellRecord) -> str:
 
 
 def make_reveals(domain: Domain[Any], trials: Sequence[Trial], run: Path) -> Callable[[Cell], Iterator[dict[str, Any]]]:
-    """Return what yields the content of a page after a trial: at once, and again when agents have played it, too."""
+    """Return what yields the content of a page after a trial: the truth at once, its film, and what agents did.
+
+    Agents play while the film is drawn. What is still to come is said in words, under `waiting`.
+    """
 
     def reveal(cell: Cell) -> Iterator[dict[str, Any]]:
-        first = reveal_trial(domain, cell, run)
-        yield {**first.as_content(), "waiting": True}
-        play_agents(domain, trials, name_agents_file(run))
+        playing = threading.Thread(target=play_agents, args=(domain, trials, name_agents_file(run)), daemon=True)
+        told = reveal_trial(domain, cell, run, with_film=False)
+        playing.start()
+        if cell.trial.is_changed:
+            yield {**told.as_content(), "waiting": f"{DRAWN} {PLAYED}"}
+            told = msgspec.structs.replace(told, film=_film(domain, cell, run))
+        yield {**told.as_content(), "waiting": PLAYED}
+        playing.join()
         whole = reveal_trial(domain, cell, run, with_film=False)
-        yield {**msgspec.structs.replace(whole, film=first.film).as_content(), "waiting": False}
+        yield {**msgspec.structs.replace(whole, film=told.film).as_content(), "waiting": ""}
 
     return reveal

@@ -214,7 +214,7 @@ class Play {
   reveal({ title, text, players, episodes, films, waiting }) {
     const row = (cells, tag = "td") => h("tr", {}, cells.map((cell) => h(tag, {}, cell)));
     const rows = players.map((each) => row([each.name, each.noticed, each.before, each.after]));
-    const later = waiting ? h("p", { class: "hint" }, "The agents of this domain play the same trial …") : this.goButton("Done");
+    const later = waiting ? h("p", { class: "hint" }, waiting) : this.goButton("Done");
     this.page(h("h1", {}, title), h("p", {}, text), this.beliefs(episodes), h("div", { class: "moments" }, films.map((film) => this.moment(film))),
       h("div", { class: "scroll" }, h("table", {}, h("thead", {}, row(["", "noticed", "before", "after"], "th")), h("tbody", {}, rows))),
       h("p", { class: "hint" }, "Before and after: the mean performance before the change and from it on."), later);
