@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Sequence
@@ -13,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.errors import InvalidInput
-from openfield.files.data import read_bounded
+from openfield.files.csv_files import read_csv
 from openfield.files.database import Database, reading
 from openfield.files.large import ALLOW_LARGE, check_size
 
 Columns = dict[str, NDArray[np.float64]]
-MAX_CSV = 1 << 28
-"""Bytes of a CSV file."""
 PARQUET_KINDS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|BOOLEAN|DECIMAL\(\d+,\d+\)")
 """Types of columns that hold numbers."""
 
@@ -43,11 +40,7 @@ def read_number_table(path: Path) -> Columns:
 
 
 def _read_csv(path: Path) -> Columns:
-    lines = csv.reader(read_bounded(path, MAX_CSV).decode("utf-8-sig", "replace").splitlines())
-    try:
-        rows = [row for row in lines if any(row)]
-    except csv.Error as error:
-        raise InvalidInput(f"{path}, line {lines.line_num}: {error}.") from None
+    rows = [row for _, row in read_csv(path)]
     if not rows:
         raise InvalidInput(f"{path} is empty.")
     has_names = not all(map(_is_number, rows[0]))

@@ -95,49 +95,56 @@ class Rewards(FallingReturn):
         return make_finite(episode.rewards[:, None])
 
 
-class Actions:
+class _Deviations:
+    """Numbers in standard deviations from the mean of training."""
+
+    def __init__(self) -> None:
+        self._mean: Array | float = 0.0
+        self._deviation: Array | float = 1.0
+
+    def _learn(self, rows: Sequence[Array]) -> None:
+        if rows:
+            together = np.concatenate(rows)
+            self._mean, self._deviation = together.mean(0), _floor(together.std(0))
+
+    def _standardise(self, rows: Array) -> Array:
+        return np.asarray((rows - self._mean) / self._deviation)
+
+
+class Actions(_Deviations):
     """Watches what the agent does; of scores for the samples of a batch, their means."""
 
     needs: tuple[Need, ...] = ("actions",)
     learns = False
     worse = 0
 
-    def __init__(self) -> None:
-        self._mean: Array | float = 0.0
-        self._deviation: Array | float = 1.0
-
     def fit(self, episodes: Sequence[Seen]) -> None:
         """Learn mean and deviation of each number."""
-        if rows := [each.actions for each in episodes if each.actions.size]:
-            self._mean, self._deviation = _standardise(np.concatenate(rows))
+        self._learn([each.actions for each in episodes if each.actions.size])
 
     def read(self, episode: Seen) -> Array:
         """Return the actions in standard deviations from the mean of training."""
-        return make_finite((episode.actions - self._mean) / self._deviation)
+        return make_finite(self._standardise(episode.actions))
 
 
-class ObservationShift:
+class ObservationShift(_Deviations):
     """Watches how far observations are from those of training, in their standard deviations."""
 
     needs: tuple[Need, ...] = ("observations",)
     learns = False
     worse = 0
 
-    def __init__(self) -> None:
-        self._mean: Array | float = 0.0
-        self._deviation: Array | float = 1.0
-
     def fit(self, episodes: Sequence[Seen]) -> None:
         """Learn mean and deviation of each number."""
-        self._mean, self._deviation = _standardise(np.concatenate([each.observations for each in episodes]))
+        self._learn([each.observations for each in episodes])
 
     def read(self, episode: Seen) -> Array:
         """Return each observation in deviations from the mean."""
-        return make_finite((episode.observations - self._mean) / self._deviation)
+        return make_finite(self._standardise(episode.observations))
 
     def score(self, episode: Seen) -> float:
         """Return the mean square distance, on a logarithmic scale."""
-        return log_mean_square((episode.observations - self._mean) / self._deviation)
+        return log_mean_square(self._standardise(episode.observations))
 
 
 class TransitionSurprise:
@@ -258,10 +265,6 @@ def _list_predictors(episode: Seen) -> Array:
     before, actions = episode.observations[:-1], episode.actions
     crossed = (before[:, :, None] * actions[:, None, :]).reshape(len(before), before.shape[1] * actions.shape[1])
     return np.hstack([before, actions, crossed, np.ones((len(before), 1))])
-
-
-def _standardise(rows: Array) -> tuple[Array, Array]:
-    return rows.mean(0), _floor(rows.std(0))
 
 
 def _floor(deviation: Any) -> Any:

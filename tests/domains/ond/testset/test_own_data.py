@@ -112,6 +112,8 @@ def test_a_classifier_of_ones_own_is_told_its_classes_and_scores(folder: Path, t
     [
         (lambda folder: (folder / "labels.csv").write_text("a,b\n1,2\n"), "names the columns file and label"),
         (lambda folder: (folder / "labels.csv").write_text("file,label\nnone.png,ant\n"), "line 2: there is no file"),
+        (lambda folder: (folder / "labels.csv").write_bytes(b"file,label\n\xff.png,ant\n"), "line 2: there is no file"),
+        (lambda folder: (folder / "labels.csv").write_text("file,label\n" + 200_000 * "a"), "line 2: field larger"),
         (lambda folder: (folder / "labels.csv").unlink(), "neither folders with images"),
         (lambda folder: Image.new("L", (3, 3)).save(folder / "7.png"), "different sizes, 12 x 10 and 3 x 3"),
     ],

@@ -8,7 +8,6 @@ measures of detection (the published tables of detectors, and the measures that 
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 import warnings
@@ -25,11 +24,12 @@ from openfield.core import Belief, PhaseName
 from openfield.domains.birds.files.pool import describe_levels, is_novel, is_phyq, name_scenario, novelty_of
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.errors import InvalidInput
+from openfield.files.csv_files import MAX_CSV, parse_csv
 from openfield.files.data import read_bounded
 from openfield.runner.importing import ImportedEpisode, ImportedTrial
 from openfield.trial import Limits, Phase, Trial, derive, file_digest
 
-MAX_BYTES, MAX_FILES, MAX_ROWS = 256 << 20, 10_000, 5_000_000
+MAX_FILES, MAX_ROWS = 10_000, 5_000_000
 COLUMNS = {
     "agent": ("agent", "agentname", "player", "playerid", "participant", "participantid", "name"),
     "trial": ("trial", "trialid", "trialindex", "trialnumber"),
@@ -207,15 +207,10 @@ def _list_files(sources: Sequence[Path]) -> list[Path]:
 
 def _read_table(path: Path, in_folder: bool = False) -> ResultsTable | None:
     """Read a table; in a folder one without any result is named and left out, and so are rows without one."""
-    content = read_bounded(path, MAX_BYTES)
-    lines = csv.reader(content.decode("utf-8-sig", "replace").splitlines())
-    try:
-        header = next(lines, [])
-        known = MEASURES if any(_known(name, MEASURES) == "correct" for name in header) else COLUMNS
-        names = {at: _known(name, known) for at, name in enumerate(header)}
-        rows = [(lines.line_num, row) for row in lines if any(row)]
-    except csv.Error as error:
-        raise InvalidInput(f"{path}, line {lines.line_num}: {error}.") from None
+    content = read_bounded(path, MAX_CSV)
+    (_, header), *rows = parse_csv(content, path) or [(1, [])]
+    known = MEASURES if any(_known(name, MEASURES) == "correct" for name in header) else COLUMNS
+    names = {at: _known(name, known) for at, name in enumerate(header)}
     columns = frozenset(name for name in names.values() if name)
     table = ResultsTable(path, file_digest(content), columns, [])
     if in_folder and not rows:

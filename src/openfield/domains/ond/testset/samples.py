@@ -7,7 +7,6 @@ alters them: a table of them has none of the samples of a test, only near ones.
 
 from __future__ import annotations
 
-import csv
 import functools
 import io
 import math
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
 from openfield.files.arrays import opening_picture, read_arrays
+from openfield.files.csv_files import read_csv
 from openfield.lazy import import_extra
 from openfield.trial import derive, file_digest
 
@@ -168,14 +168,13 @@ def _list_classes(path: Path) -> list[tuple[Path, str]]:
 
 def _list_table(path: Path) -> list[tuple[Path, str]]:
     """Return the files and labels of a table; the columns are found by their names, or are the first two."""
-    with (path / LABELS_NAME).open(encoding="utf-8-sig", newline="") as file:
-        head, *rows = [row for row in csv.reader(file) if row] or [[]]
+    (_, head), *rows = read_csv(path / LABELS_NAME) or [(1, [])]
     titles = [title.strip().lower() for title in head]
     if not {"file", "label"} <= set(titles):
         raise InvalidInput(f"{path / LABELS_NAME} must begin with a line that names the columns file and label.")
     at, label = titles.index("file"), titles.index("label")
     found = []
-    for number, row in enumerate(rows, 2):
+    for number, row in rows:
         if len(row) <= max(at, label) or not (path / row[at].strip()).is_file():
             raise InvalidInput(f"{path / LABELS_NAME}, line {number}: there is no file {','.join(row)[:60]!r}.")
         found.append((path / row[at].strip(), row[label].strip()))
