@@ -198,6 +198,8 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
     "Experiment files": [
         ("run nowhere.toml", "nowhere.toml cannot be read: No such file or directory."),
         ("run domain.toml", "domain.toml: missing required field `domain`."),
+        ("run campaign.toml", "campaign.toml: table 1 of domains: Unknown key 'workers'. Keys of a domain: agents"),
+        ("play both.toml", "both.toml names 2 domains, and `openfield play` takes one. Name it instead."),
         ("run key.toml", "Unknown key 'trails'. Did you mean 'trials'? Keys of an experiment: agents, ask_above,"),
         ("run zero.toml", "'trials' must be a whole number, 1 or more."),
         ("run type.toml", "'trials' must be a whole number, not text."),
@@ -282,6 +284,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
     ],
     "Serving": [
         ("serve maze.py --set siz=3", "Did you mean 'size'?"),
+        ("serve maze.toml", "`openfield serve` takes a domain, not an experiment file: name the domain of maze.toml."),
         ("serve maze.py --trials 0", "--trials cannot be 0. Must be >= 1."),
         ("serve maze.py --trials 1.5", "--trials takes a whole number, not '1.5'."),
         ("serve maze.py --port 1.5", "--port takes a whole number, not '1.5'."),
@@ -362,6 +365,8 @@ def write_files(folder: Path) -> None:
     (folder / "many.py").write_text("from maze import Maze\n\nONE, TWO = Maze(), Maze()\n")
     (folder / "agents.py").write_text("class Naked:\n    pass\n\n\ndef three(a, b, c):\n    pass\n")
     (folder / "domain.toml").write_text("trials = 3\n")
+    (folder / "campaign.toml").write_text('[[domains]]\ndomain = "maze.py"\nworkers = 2\n')
+    (folder / "both.toml").write_text(2 * '[[domains]]\ndomain = "maze.py"\n')
     for name, text in EXPERIMENTS.items():
         (folder / f"{name}.toml").write_text(f'domain = "maze.py"\n{text}\n')
     (folder / "stream.csv").write_text("a,b\n" + "1,2\n3,5\n" * 300)

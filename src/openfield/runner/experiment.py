@@ -447,7 +447,7 @@ def read_experiment(path: Path) -> Experiment:
     """Read an experiment file. A message about its content names the file and the key."""
     values = read_toml(path)
     with naming_file(path):
-        if not {"domain", "domains"} & values.keys():
+        if not any(values.get(key) for key in ("domain", "domains")):
             raise InvalidInput("missing required field `domain`.")
         if "domain" in values and "domains" in values:
             raise InvalidInput("`domain` names one domain and `domains` several: use either.")

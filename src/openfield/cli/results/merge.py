@@ -36,7 +36,8 @@ def merge(
     missing = find_missing(runs)
     counts = merge_runs(runs, output)
     with Run(output) as run:
-        left = counts.cells - run.counts().played
+        found = run.counts()
+        left = counts.cells - found.played - found.dropped
     if json:
         print_json({**counts._asdict(), "missing": [each._asdict() for each in missing], "left": left})
     else:

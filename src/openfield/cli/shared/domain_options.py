@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 DomainOptions = Annotated[Any, Parameter(parse=False)]
 """Where a command takes the options of a domain; `add_options` puts the domain's dataclass in its place."""
+WITH_FILES = ("run", "play", "plan")
+"""The commands that take an experiment file for a domain."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ def find_target(command: str, name: str) -> Target:
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, names_experiment, read_experiment
 
-    file = Path(name) if command in ("run", "play", "plan") and names_experiment(name) else None
+    file = Path(name) if names_experiment(name) else None
+    if file is not None and command not in WITH_FILES:
+        raise InvalidInput(f"`openfield {command}` takes a domain, not an experiment file: name the domain of {name}.")
     experiment = make_experiment({"domain": name}) if file is None else read_experiment(file)
     parts = experiment.split()
     if len(parts) > 1 and command not in ("run", "plan"):
