@@ -512,12 +512,14 @@ def rename_agents(cells: list[CellRecord], names: Mapping[str, str]) -> list[Cel
 
     Raises:
         UnknownName: There is no agent of a name.
-        InvalidInput: Two agents would have the same name.
+        InvalidInput: Two agents would have the same name, or one that no agent can have.
     """
     known = {cell.agent for cell in cells}
-    for name in names:
+    for name, new in names.items():
         if name not in known:
             raise UnknownName("agent", name, known, label="In these runs")
+        if not new.isprintable():
+            raise InvalidInput(f"The name {new!r} of '{name}' has characters that cannot be printed.")
     made = [names.get(name, name) for name in known]
     if len({*made}) < len(made):
         twice = next(name for name in made if made.count(name) > 1)

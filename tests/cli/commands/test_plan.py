@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from openfield.errors import Cancelled
 from support.places import MAZE
 
 
@@ -43,6 +44,18 @@ def test_a_pilot_of_an_experiment_file_leaves_its_run_alone(openfield: Any) -> N
     told = openfield("plan", "study.toml", "--trials", "3", "--json")
     assert json.loads(told.out)["needs"][0]["measured"] == 3
     assert sorted(path.name for path in Path().iterdir()) == ["study.toml"]
+
+
+def test_a_pilot_that_is_stopped_is_not_kept_unless_it_has_a_file(openfield: Any, monkeypatch: Any) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise Cancelled("To go on: openfield resume FILE")
+
+    monkeypatch.setattr("openfield.cli.shared.results.play_plan", stop)
+    words = ("plan", str(MAZE), "-a", "compass", "-a", "random")
+    said, kept = openfield(*words), openfield(*words, "-o", "pilot.sqlite")
+    assert said.status == kept.status == 130
+    assert "the pilot is not kept" in said.err
+    assert "openfield resume FILE" in kept.err
 
 
 def test_a_run_says_first_what_its_trials_can_show(openfield: Any) -> None:

@@ -79,6 +79,7 @@ def test_versions_of_an_agent_in_two_files_are_told_apart(openfield: Any) -> Non
     assert ({pair["first"], pair["second"]}, pair["paired"]) == ({"before", "now"}, True)
     assert "Unknown agent 'mine'" in openfield("report", *files, "--rename", "mine=x").err
     assert "would be called" in openfield("report", *files, "--rename", f"{old}={new}").err
+    assert "cannot be printed" in openfield("report", *files, "--rename", f"{old}=a\nb").err
     assert "--rename takes AGENT=NAME" in openfield("report", *files, "--rename", "mine").err
 
 

@@ -68,7 +68,7 @@ def plan(
         openfield plan birds --agents planner naive --detect 0.1 --power 0.9
     """
     from openfield.console import print_json
-    from openfield.errors import InvalidInput
+    from openfield.errors import Cancelled, InvalidInput
     from openfield.planning.sample_size import find_needs, measure_spending
     from openfield.result import Result
 
@@ -82,7 +82,12 @@ def plan(
         raise InvalidInput(f"Name one domain or run files, not {' and '.join(sources)}. Agents follow --agents.")
     else:
         with TemporaryDirectory() as folder:
-            result = _play_pilot(sources[0], agents, pilot, Path(output or f"{folder}/pilot.sqlite"), json)
+            try:
+                result = _play_pilot(sources[0], agents, pilot, Path(output or f"{folder}/pilot.sqlite"), json)
+            except Cancelled:
+                if output:
+                    raise
+                raise Cancelled("Stopped; the pilot is not kept. To go on with one later: --output FILE") from None
             spending, needs = measure_spending(result), find_needs(result, detect, power)
     if sources[0].endswith(".sqlite"):
         spending, needs = measure_spending(result), find_needs(result, detect, power)
