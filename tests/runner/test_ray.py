@@ -437,8 +437,10 @@ def test_a_package_that_a_machine_does_not_have_is_named(
     monkeypatch.syspath_prepend(installed)
     (tmp_path / "needy.py").write_text("import onlyhere\ndef play(turn): ...\n")
     with (
-        pytest.raises(InvalidInput, match=r"Machine \S+ is the last .* No module named 'onlyhere'$"),
-        pytest.warns(UserWarning, match=r"Machine \S+ is left out: it cannot play: .* No module named 'onlyhere'$"),
+        pytest.raises(InvalidInput, match=r"Machine \S+ is the last .* No module named 'onlyhere' \(line 1\)$"),
+        pytest.warns(
+            UserWarning, match=r"Machine \S+ is left out: it cannot play: .* No module named 'onlyhere' \(line 1\)$"
+        ),
     ):
         of.run({"needy": f"{tmp_path}/needy.py:play"}, tiny_trials(1), tmp_path / "run.sqlite", **on(cluster))
 

@@ -21,12 +21,14 @@ WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Start chromium without a window."""
+    """Start chromium without a window, and close with it the pages that viewers still know."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
+        for visit in [each for visits in VISITS.values() for each in visits]:
+            visit.close()
         browser.close()
 
 
