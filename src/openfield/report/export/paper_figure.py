@@ -8,7 +8,7 @@ package; a paper needs exact widths, fonts inside the file, and PDF.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
@@ -43,9 +43,10 @@ LETTER = 0.055
 """Inches of a letter of a title."""
 COLUMNS = ("panel", "agent", "line", "place", "value", "low", "high", "trials")
 """Of the table of a figure's data."""
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-MARKS = "os^DvPX"
-"""Lines and marks of agents: colours alone are not enough in print."""
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
+MARKS = "os^DvPX*"
+"""Lines and marks of agents: colours alone are not enough in print. There is one more of each than there are colours, so
+that agents that share a colour differ in these."""
 STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
@@ -160,14 +161,15 @@ def _draw(data: Figure, width: float) -> Any:
     titles = [_break(panel.title, letters) for panel in data.panels]
     legend = _count_legend_rows(data, width)
     down = -(-len(titles) // across)
-    height = _measure_panel(data, len(slots)) + LINE * max(title.count("\n") + 1 for title in titles)
+    met = _list_met(data)
+    height = _measure_panel(met) + LINE * max(title.count("\n") + 1 for title in titles)
     drawn = figure.Figure((width, down * height + 2 * LINE + LINE * legend), layout="constrained")
     drawn.get_layout_engine().set(w_pad=0.02, h_pad=0.03, wspace=0.02, hspace=0.04)
     axes = list(drawn.subplots(down, across, squeeze=False, sharey=True, sharex=data.kind == "profile").flat)
     for axis, title, panel in zip(axes, titles, data.panels, strict=False):
         axis.set_title(title)
         if isinstance(panel, IntervalPlot):
-            _draw_marks(axis, panel, slots)
+            _draw_marks(axis, panel, slots, met)
         else:
             _draw_lines(axis, panel, slots, data.kind == "learning")
     for axis in axes[len(data.panels) :]:
@@ -184,9 +186,17 @@ def _draw(data: Figure, width: float) -> Any:
     return drawn
 
 
-def _measure_panel(data: Figure, agents: int) -> float:
+def _list_met(data: Figure) -> dict[str, list[str]]:
+    """Return the agents that have a mark in each place of some panel, in their order; others take no room there."""
+    marks = [mark for panel in data.panels if isinstance(panel, IntervalPlot) for mark in panel.marks]
+    found = {(mark.place, mark.agent) for mark in marks}
+    places = dict.fromkeys(mark.place for mark in marks)
+    return {place: [agent for agent in data.agents if (place, agent) in found] for place in places}
+
+
+def _measure_panel(met: Mapping[str, Sequence[str]]) -> float:
     """Return the inches of a panel upwards, without its title."""
-    rows = max((len(panel.places) * agents for panel in data.panels if isinstance(panel, IntervalPlot)), default=0)
+    rows = len(met) * max(map(len, met.values()), default=0)
     return max(0.7, 0.25 + MARK_HEIGHT * rows) if rows else PANEL_HEIGHT
 
 
@@ -248,11 +258,18 @@ def _list_bands(line: PlotLine) -> Iterator[list[tuple[float, float, float]]]:
         yield part
 
 
-def _draw_marks(axis: Any, panel: IntervalPlot, slots: Mapping[str, int]) -> None:
-    """Draw a value with its interval for each agent, place by place."""
+def _draw_marks(axis: Any, panel: IntervalPlot, slots: Mapping[str, int], met: Mapping[str, Sequence[str]]) -> None:
+    """Draw a value with its interval for each agent, place by place.
+
+    Args:
+        axis: Where.
+        panel: What.
+        slots: Agent -> the number of its colour and mark.
+        met: Place -> the agents that share it.
+    """
     for mark in panel.marks:
-        slot = slots[mark.agent]
-        at = panel.places.index(mark.place) + MARK_SPREAD * ((slot + 0.5) / len(slots) - 0.5)
+        slot, beside = slots[mark.agent], met[mark.place]
+        at = panel.places.index(mark.place) + MARK_SPREAD * ((beside.index(mark.agent) + 0.5) / len(beside) - 0.5)
         ends = None if mark.interval is None else [[mark.value - mark.interval[0]], [mark.interval[1] - mark.value]]
         colour, shape = PALETTE[slot % len(PALETTE)], MARKS[slot % len(MARKS)]
         axis.errorbar(mark.value, at, xerr=ends, color=colour, marker=shape, markersize=3, linewidth=1, zorder=3)
