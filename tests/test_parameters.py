@@ -271,6 +271,8 @@ def test_short_names_of_agents_are_their_own() -> None:
     ]
     watched = ["random+river:ADWIN(delta=0.1)", "a/net.py:Net+cusum"]
     assert list(shorten_agents(watched).values()) == ["random+river:ADWIN(delta=0.1)", "Net+cusum"]
+    versions = ["x.py:Net", "x.py:Net (version 72d033fb)", "x.py:Net(rate=1) (v1)", "two words (v1)"]
+    assert list(shorten_agents(versions).values()) == ["Net", "Net (version 72d033fb)", "Net (v1)", "two words (v1)"]
     assert shorten_agents(["x.py:Net", "net.py:Other"]) == {"x.py:Net": "Net", "net.py:Other": "Other"}
 
 

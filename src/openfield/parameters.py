@@ -194,6 +194,10 @@ def named_files(parameters: Mapping[str, Any]) -> list[Path]:
     return found
 
 
+VERSION = re.compile(r"(.*[^ ])( \([^()]*\))")
+"""An agent, and in parentheses which of its versions it is, or which run file it is from."""
+
+
 def shorten_agents(agents: Iterable[str]) -> dict[str, str]:
     """Return a short name for each agent that none of the others has.
 
@@ -217,6 +221,9 @@ def _list_names(agent: str) -> list[str]:
     player, detector = split_detector(agent)
     if detector:
         return [f"{name}+{detector}" for name in _list_names(player)]
+    versioned = VERSION.fullmatch(agent)
+    if versioned:
+        return [f"{name}{versioned[2]}" for name in _list_names(versioned[1])]
     place, bracket, parameters = agent.partition("(")
     if ":" not in place or " " in place:  # a name, or a command line
         return [agent]

@@ -22,6 +22,7 @@ from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownNa
 from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.metrics.catalogue import CHANGES, find_metrics, installed_metrics, metric_names
+from openfield.parameters import shorten_agents
 from openfield.provenance.people import measure_responses, name_people
 from openfield.provenance.provenance import Provenance, mark_versions, read_provenance, split_versions
 from openfield.provenance.registration import Registration, list_deviations, read_registration
@@ -508,18 +509,20 @@ def _call(cell: CellRecord, name: str) -> CellRecord:
 
 
 def rename_agents(cells: list[CellRecord], names: Mapping[str, str]) -> list[CellRecord]:
-    """Return cells whose agents have other names.
+    """Return cells whose agents have other names; they may be named as tables show them, in short.
 
     Raises:
         UnknownName: There is no agent of a name.
         InvalidInput: Two agents would have the same name, or one that no agent can have.
     """
     known = {cell.agent for cell in cells}
+    shown = {short: agent for agent, short in shorten_agents(known).items()}
     for name, new in names.items():
-        if name not in known:
+        if name not in known and name not in shown:
             raise UnknownName("agent", name, known, label="In these runs")
         if not new.isprintable():
             raise InvalidInput(f"The name {new!r} of '{name}' has characters that cannot be printed.")
+    names = {name if name in known else shown[name]: new for name, new in names.items()}
     made = [names.get(name, name) for name in known]
     if len({*made}) < len(made):
         twice = next(name for name in made if made.count(name) > 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -64,6 +65,11 @@ def play_versions(openfield: Any, *files: str) -> None:
         assert openfield("run", MAZE, "-a", "mine.py:agent", *small, "-o", file).status == 0
 
 
+def read_csv(path: str) -> list[dict[str, str]]:
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def list_agents(said: Any) -> list[str]:
     return sorted({group["agent"] for group in json.loads(said.out)["groups"]})
 
@@ -77,6 +83,8 @@ def test_versions_of_an_agent_in_two_files_are_told_apart(openfield: Any) -> Non
     assert list_agents(said) == ["before", "now"]
     (pair,) = json.loads(said.out)["comparisons"]
     assert ({pair["first"], pair["second"]}, pair["paired"]) == ({"before", "now"}, True)
+    openfield("export", *files, "-f", "markdown", "-o", "t.md", "--rename", "agent (v1)=before")  # as tables show it
+    assert "|  | agent (v2) | before |" in Path("t.md").read_text()
     assert "Unknown agent 'mine'" in openfield("report", *files, "--rename", "mine=x").err
     assert "would be called" in openfield("report", *files, "--rename", f"{old}={new}").err
     assert "cannot be printed" in openfield("report", *files, "--rename", f"{old}=a\nb").err
@@ -89,4 +97,6 @@ def test_superseded_versions_are_shown_on_request(openfield: Any) -> None:
     assert list_agents(openfield("report", "both.sqlite", "--json")) == ["mine.py:agent"]
     latest, earlier = list_agents(openfield("report", "both.sqlite", "--superseded", "--json"))
     assert latest == "mine.py:agent"
+    assert openfield("export", "both.sqlite", "--superseded", "-o", "both.csv").status == 0
+    assert {row["agent"] for row in read_csv("both.csv")} == {latest, earlier}
     assert re.fullmatch(r"mine\.py:agent \(version [0-9a-f]{8}\)", earlier)

@@ -12,7 +12,7 @@ import pytest
 
 from openfield.errors import InvalidInput, MissingExtra
 from openfield.metrics import BUILT_IN, summarise
-from openfield.report.export.paper_figure import COLUMNS, PaperFigure, parse_width
+from openfield.report.export.paper_figure import COLUMNS, MARK_HEIGHT, PaperFigure, parse_width
 from openfield.report.figures.paper import KINDS, FigureKind, FigureSource, list_rows, trace_figure
 from support.records import make_run
 
@@ -89,6 +89,21 @@ def test_names_are_in_a_key_unless_there_is_one(agents: int) -> None:
     drawn = make("intervals", agents=agents).drawn
     names = [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
     assert names == ([f"agent {number}" for number in range(agents)] if agents > 1 else [])
+
+
+@needs_matplotlib
+def test_agents_that_share_a_colour_differ_and_take_room_only_where_they_played() -> None:
+    lines = [line for line in make(agents=9).drawn.axes[0].lines if len(line.get_xdata()) > 2]
+    assert len({(line.get_color(), str(line.get_linestyle()), str(line._dash_pattern)) for line in lines}) == 9
+    apart = [
+        cell
+        for number in range(4)
+        for cell in make_run([f"agent {number}", f"agent {number + 4}"], trials=6, novelty=(f"novelty {number}",))
+    ]
+    figure = PaperFigure(trace_figure("intervals", FigureSource(apart, summarise(apart, BUILT_IN), {})))
+    shared = PaperFigure(trace_figure("intervals", FigureSource(apart[:12], summarise(apart[:12], BUILT_IN), {})))
+    rows = 4 * 2 * MARK_HEIGHT * len(figure.drawn.axes) / 2  # four novelties, two agents in each, two panels beside
+    assert figure.drawn.get_size_inches()[1] < rows + shared.drawn.get_size_inches()[1]
 
 
 @needs_matplotlib

@@ -9,12 +9,14 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import (
     ALL_OF_RUN,
+    AS_PLAYED,
     KindOfFailures,
     KindOfIntervals,
     Metrics,
     Numbers,
     Output,
     SelectionOptions,
+    VersionOptions,
 )
 from openfield.console import say_count
 from openfield.options import MORE
@@ -43,6 +45,7 @@ def export(
     intervals: KindOfIntervals | None = None,
     failures: KindOfFailures = "count",
     cell: Annotated[str | None, Parameter(group=MORE, metavar="ID")] = None,
+    versions: VersionOptions = AS_PLAYED,
 ) -> None:
     """Write episodes or numbers as a table, or another format of the domain.
 
@@ -61,6 +64,7 @@ def export(
         intervals: Write one row for each number of each agent instead, with intervals by this rule.
         failures: Count trials that an agent failed, as 0 where it failed, or exclude them [count].
         cell: The id of a cell, or its beginning, for formats that show one cell.
+        versions: How versions of agents are shown.
 
     Example:
         openfield export runs/birds.sqlite --format parquet
@@ -71,12 +75,14 @@ def export(
     from openfield.report.export.rows import FORMATS
     from openfield.result import Result
 
-    result = Result(runs, baseline)
+    result = Result(runs, baseline, **versions.choose())
     target = output or runs[0].with_suffix(f".{SUFFIXES.get(format_, format_)}")
     own = _list_own_formats(result)
     if format_ not in (*FORMATS, *FORMS, *own):
         raise UnknownName("format", format_, [*FORMATS, *FORMS, *own], label="Known")
     if format_ in own:
+        if versions != AS_PLAYED:
+            raise InvalidInput(f"--rename and --superseded have no effect on --format {format_}; leave them out.")
         print(load(own[format_])(runs[0], target, cell))
         return
     if cell is not None:

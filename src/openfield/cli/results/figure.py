@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import ALL_OF_RUN, NUMBERS, Metrics, NumberOptions, Output, SelectionOptions
+from openfield.cli.shared.parameters import (
+    ALL_OF_RUN,
+    AS_PLAYED,
+    NUMBERS,
+    Metrics,
+    NumberOptions,
+    Output,
+    SelectionOptions,
+    VersionOptions,
+)
 from openfield.options import MORE
 
 Kind = Literal["curves", "belief", "intervals", "profile", "learning"]
@@ -28,6 +37,7 @@ def figure(
     across: Annotated[Across | None, Parameter(group=MORE, metavar="WHAT")] = None,
     numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = NUMBERS,
     metric: Annotated[Metrics, Parameter(group=MORE)] = None,
+    versions: VersionOptions = AS_PLAYED,
 ) -> None:
     """Draw a figure for a paper: PDF, SVG or PNG.
 
@@ -42,6 +52,7 @@ def figure(
         across: Show numbers in each domain or in each novelty [novelties].
         numbers: Which numbers are shown, and how they are computed.
         metric: Take the numbers of this metric. Repeat it for further ones.
+        versions: How versions of agents are shown.
 
     Example:
         openfield figure runs/birds.sqlite --kind intervals -o fig.pdf
@@ -52,7 +63,8 @@ def figure(
 
     target = output or runs[0].with_name(f"{runs[0].stem}-{kind}.pdf")
     check_format(target)
-    drawn = Result(runs).figure(kind, width, **numbers.choose(metric), **selection.choose(), across=across)
+    result = Result(runs, **versions.choose())
+    drawn = result.figure(kind, width, **numbers.choose(metric), **selection.choose(), across=across)
     print(f"{drawn.save(target)}: {escape_controls(drawn.caption)}")
     if data:
         print(f"Its points: {drawn.save_data(target.with_suffix('.csv'))}")

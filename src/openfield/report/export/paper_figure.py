@@ -45,8 +45,8 @@ COLUMNS = ("panel", "agent", "line", "place", "value", "low", "high", "trials")
 """Of the table of a figure's data."""
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 MARKS = "os^DvPX*"
-"""Lines and marks of agents: colours alone are not enough in print. There is one more of each than there are colours, so
-that agents that share a colour differ in these."""
+"""Lines and marks of agents: colours alone are not enough in print. There is one more of each than there are colours:
+agents that share a colour differ in these."""
 STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
