@@ -56,3 +56,6 @@ def test_a_notebook_shows_a_table_for_each_scenario(path: Path, maze: of.Domain[
     assert '<th scope="col">compass</th>' in shown
     assert str(result.summary().groups[0].estimates["after"]) in shown
     assert not any(word in shown for word in ("<script", "<style", "src=", "href="))
+    assert "<b>maze: " not in shown
+    both = of.run(["compass", "random"], [*maze.trials(2), *maze.trials(2, novelty="slip:hard")], path)
+    assert both._repr_html_().count("<b>maze: ") == 2

@@ -168,11 +168,16 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the tables that a notebook shows."""
         from openfield.report.export.paper_table import draw_tables
+        from openfield.report.findings import list_findings
         from openfield.report.render import render
+        from openfield.report.words import describe_novelty
 
         tables = draw_tables(self._usual, self.domains, "html")
-        findings = [each["text"] for each in self.findings()]
-        return render("notebook.html", {"title": self._title, "findings": findings, "tables": tables})
+        told = [
+            (f"{scenario.domain}: {describe_novelty(scenario, self.domains)}", " ".join(each.text for each in found))
+            for scenario, found in list_findings(self._usual)
+        ]
+        return render("notebook.html", {"title": self._title, "findings": told, "tables": tables})
 
     @property
     def _title(self) -> str:
