@@ -52,6 +52,7 @@ from openfield.metrics.stats import (
     estimate_iqm,
     estimate_mean,
     estimate_rate,
+    format_units,
     mark_people,
     two_sided,
     without_interval,
@@ -436,7 +437,8 @@ def remark_open(sample: Sample) -> str:
     planned, counted = (len(set(map(unit_of, cells))) for cells in (sample.planned, sample.counted))
     units = "people" if any(cell.person for cell in sample.planned) else "trials"
     if any(cell.stops for cell in sample.planned):
-        return f"the run stops by itself: anytime intervals over {counted} {units}, of {planned} at most"
+        over = format_units(counted, units == "people")
+        return f"the run stops by itself: anytime intervals over {over}, of {planned:,} at most"
     if sample.is_open:
         return f"anytime intervals over the first {counted} of {planned} {units}"
     return f"anytime intervals: {units} were added after some had been played" if is_extended(sample.planned) else ""

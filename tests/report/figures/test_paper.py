@@ -132,6 +132,8 @@ def test_nothing_to_draw_is_said(kind: str, message: str) -> None:
     cells = [make_cell([], [None], [None], trial=make_trial(seed), id=str(seed)) for seed in range(5)]
     with pytest.raises(InvalidInput, match=message):
         draw(kind, cells)
+    with pytest.raises(InvalidInput, match="no agent but controls has played yet"):
+        draw(kind, [])
 
 
 def test_unknown_names_are_refused_with_those_that_there_are() -> None:

@@ -50,6 +50,7 @@ NOTHING: dict[FigureKind, str] = {
     "profile": "There is no profile to draw: no trial has a performance.",
     "learning": "There is no learning to draw: no agent plays a curriculum.",
 }
+NOT_PLAYED = "There is nothing to draw: no agent but controls has played yet."
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +121,8 @@ def trace_figure(kind: FigureKind, source: FigureSource) -> Figure:
         raise UnknownName("kind of figure", kind, KINDS, label="Known")
     panels = list(makers[kind](source))
     if not panels:
-        raise InvalidInput(NOTHING[kind])
+        played = any((cell.attempt or cell.episodes) and not cell.control for cell in source.cells)
+        raise InvalidInput(NOTHING[kind] if played else NOT_PLAYED)
     across, values = _name_axes(kind, panels)
     return Figure(
         kind=kind,
