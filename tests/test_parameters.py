@@ -284,7 +284,11 @@ def test_short_names_of_agents_are_their_own() -> None:
         ("my.py:Net(rate=0.5) + cusum", "my.py:Net(rate=0.5) + cusum", None),
         ("c++/my.py:Net+mmd(window=2)", "c++/my.py:Net", "mmd(window=2)"),
         ("my.py:Net(text='a+cusum(1)')", 'my.py:Net(text="a+cusum(1)")', None),
-        ("process:./a+cusum", "process:./a+cusum", None),
+        ("process:./a+cusum", "process:./a", "cusum"),
+        ("process:python -c 'f((' x +mmd(window=2)", "process:python -c 'f((' x", "mmd(window=2)"),
+        ("process:./a '+cusum'", "process:./a '+cusum'", None),
+        ("process:./a+cusumm", "process:./a+cusumm", None),
+        ("wire:./a {port}+cusum", "wire:./a {port}", "cusum"),
         ("random+cusumm", "random+cusumm", None),
     ],
 )

@@ -72,12 +72,16 @@ def strip_parameters(source: str) -> str:
 
 
 def split_detector(source: str) -> tuple[str, str]:
-    """Return an agent without its detector, and the detector, empty if it has none. A program has none."""
-    if "+" not in source or source.startswith(COMMANDS):
+    """Return an agent without its detector, and the detector, empty if it has none.
+
+    The last word of a command may be in quotes, so that it names no detector: `process:convert '+cusum'`.
+    """
+    if "+" not in source:
         return source, ""
     for plus in re.finditer(r"\+", source[:MAX_TEXT]):
-        agent = source[: plus.start()]
-        whole = agent.endswith(")") or "(" not in agent  # else this sign is within the brackets of the agent
+        agent = source[: plus.start()].rstrip()
+        # else this sign is within the brackets of the agent
+        whole = agent.endswith(")") or "(" not in agent or source.startswith(COMMANDS)
         if agent and whole and _DETECTOR.fullmatch(source, plus.start()):
             return agent, source[plus.end() :]
     return source, ""

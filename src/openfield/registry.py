@@ -180,6 +180,8 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if plain.startswith("process:"):
         start: Callable[[str], AgentFactory] = load(PROCESS_AGENT)
         return start(plain.removeprefix("process:"))
+    if plain.startswith("wire:"):
+        raise InvalidInput(f"'{plain}' speaks a domain's own protocol: it can have no detector.")
     if is_control(name := name_control(agent, domain).text):
         find: Callable[[str, Domain[Any]], AgentFactory] = load(FIND_CONTROL)
         return find(name.removeprefix(CONTROL), domain)
@@ -225,7 +227,7 @@ def _find_model(place: str, parameters: Mapping[str, Any]) -> AgentFactory:
 def check_agent_source(source: AgentSource, domain: Domain[Any], trial: Trial | None = None) -> None:
     """Check that an agent can be found, and that a trained policy fits a trial, before anything starts."""
     agent = read_agent(source)
-    if isinstance(agent, AgentText) and agent.text.startswith("wire:"):
+    if isinstance(agent, AgentText) and agent.text.startswith("wire:") and not agent.detector:
         load(f"{WIRE_AGENTS}:check_program")(agent.text, domain)
         return
     factory = find_agent(agent, domain)

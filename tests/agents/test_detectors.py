@@ -19,6 +19,7 @@ from openfield.agents.detectors import (
     ScoreDistribution,
     Seen,
     TransitionSurprise,
+    WithDetector,
     cross_validate,
     encode_value,
     find_bound,
@@ -29,8 +30,10 @@ from openfield.agents.detectors.rules import BayesianChangePoint
 from openfield.core import Saves
 from openfield.domain import spec_of
 from openfield.errors import Cancelled, InvalidInput, MissingExtra, OpenfieldError, UnknownName
+from openfield.isolation import isolate
 from openfield.parameters import read_agent
-from openfield.registry import find_agent
+from openfield.registry import check_agent_source, find_agent
+from support.places import ROOT
 from support.stories import press_ctrl_c_after, story
 
 SHORT: dict[str, Any] = {"unchanged": 0, "training": 8, "before": 3, "after": 3}
@@ -378,9 +381,54 @@ def test_river_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("random+cusm", "Unknown detector 'cusm'"), ("counter+cusum", "'counter' is a control, which states a belief")],
+    [
+        ("random+cusm", "Unknown detector 'cusm'"),
+        ("counter+cusum", "'counter' is a control, which states a belief"),
+        ("wire:python {port}+cusum", "'wire:python {port}' speaks a domain's own protocol"),
+        ("process:+cusum", "process: needs a command"),
+        ("process:python agent.py+cusum(watch=sky)", "Unknown signal 'sky'"),
+    ],
 )
 def test_an_agent_that_takes_no_detector_is_one_line(text: str, told: str, maze: of.Domain[Any]) -> None:
     with pytest.raises(OpenfieldError) as raised:
-        find_agent(text, maze)
+        check_agent_source(text, maze)
     assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.sandbox)])
+def test_a_program_has_a_detector_too(isolated: bool, path: Path, maze: of.Domain[Any]) -> None:
+    program = f"process:{sys.executable} -S {ROOT / 'examples' / 'stdio_agent.py'}"
+    trials = maze.trials(1, **SHORT, novelty="swapped")
+    agents = {"bare": program, "watched": f"{program}+cusum"}
+    made = of.run(isolate(agents) if isolated else agents, trials, path)
+    assert [cell.outcome for cell in made.cells] == ["done", "done"]
+    bare, watched = map(beliefs, made.cells)
+    assert {*bare} <= {0.0, 0.5, 1.0}, "what the program says itself"
+    assert not {*watched} <= {0.0, 0.5, 1.0}
+
+
+def test_an_agent_of_coroutines_has_a_detector_too(path: Path, maze: of.Domain[Any]) -> None:
+    async def walk(turn: of.Turn) -> of.Reply:
+        return of.Reply("left")
+
+    (cell,) = of.run(of.with_detector(walk, "cusum"), maze.trials(1, **SHORT, novelty="swapped"), path).cells
+    assert (cell.outcome, cell.note) == ("done", "")
+
+
+def test_what_the_runner_asks_an_agent_for_is_asked_through_its_detector(maze: of.Domain[Any]) -> None:
+    class Caller:
+        may_leave = True
+        on_wait: Any = None
+
+        def __call__(self, turn: of.Turn) -> of.Reply:
+            return of.Reply("left")
+
+    caller, excuse, spec = Caller(), [].append, spec_of(maze, maze.trials(1)[0])
+    detected = WithDetector(caller, make_detector("cusum"), spec)
+    detected.on_wait = excuse
+    assert caller.on_wait is excuse
+    assert detected.may_leave
+    plain = of.with_detector("random", "cusum")(spec, 0)
+    assert not plain.may_leave
+    assert not hasattr(plain, "on_wait")

@@ -111,6 +111,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ),
         ("run maze.py --agent 'random+cusum(watch=sky)' --dry-run", "Unknown signal 'sky'. A detector watches: action"),
         ("run maze.py --agent counter+cusum --dry-run", "'counter' is a control, which states a belief of its own"),
+        ("run maze.py --agent 'wire:python x.py+cusum'", "'wire:python x.py' speaks a domain's own protocol: it can"),
         ("run maze.py --agent random+ADWIN", "Unknown detector 'ADWIN'. Did you mean 'river:ADWIN'?"),
         ("run maze.py --agent random+cusum+mmd", "'random+cusum+mmd' has two detectors, and an agent takes one."),
         (
@@ -343,6 +344,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("ond merge nowhere.npz -o all.npz", "nowhere.npz cannot be read"),
         ("ond visit", "SERVER is missing."),
         ("ond visit here -a nobody", "Unknown agent 'nobody'."),
+        ("ond visit here -a msp+cusum", "'msp+cusum': a visit has no training that 'cusum' could be fitted to."),
     ],
     "Objectives": [
         ("objectives", "Name at least one table: openfield objectives TABLE..."),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Callable
 from copy import deepcopy
 
 import msgspec
@@ -22,6 +23,7 @@ from openfield.domain import hides_episodes
 from openfield.errors import InvalidInput
 from openfield.parameters import AgentText
 from openfield.registry import AgentSource, find_agent, find_domain
+from openfield.runner.deadline import adapt_async
 from openfield.spaces import Fields, Space
 from openfield.trial import Trial
 
@@ -89,6 +91,8 @@ class WithDetector:
         self._total = 0.0
         if hasattr(agent, "remember"):
             self.remember = self._remember
+        if hasattr(agent, "attend"):
+            self.attend = agent.attend
         if isinstance(agent, Saves) and detector.can_save:
             self.save, self.load = self._save, self._load
 
@@ -100,6 +104,20 @@ class WithDetector:
         if turn.last is None and turn.ask is not Ask.BELIEF and not self._hidden:
             return Reply(reply.action, note=reply.note)
         return Reply(reply.action, Belief(self._belief), note=reply.note)
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether the agent may end its trial, to be resumed later."""
+        return getattr(self._agent, "may_leave", False)
+
+    @property
+    def on_wait(self) -> Callable[[int], None]:
+        """What an agent that waits for an endpoint calls; only such agents have it."""
+        return self._agent.on_wait  # type: ignore[attr-defined, no-any-return]
+
+    @on_wait.setter
+    def on_wait(self, excuse: Callable[[int], None]) -> None:
+        self._agent.on_wait = excuse  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Close the agent, if it can be closed."""
@@ -205,9 +223,8 @@ class DetectorFactory:
     def __call__(self, spec: Spec, seed: int) -> WithDetector:
         """Make the agent."""
         watched, domain = self.check_spec(spec), find_domain(spec.domain)
-        return WithDetector(
-            find_agent(self.agent, domain)(spec, seed), deepcopy(self.detector), watched, hides_episodes(domain)
-        )
+        agent = adapt_async(find_agent(self.agent, domain)(spec, seed), spec.reply_seconds)
+        return WithDetector(agent, deepcopy(self.detector), watched, hides_episodes(domain))
 
     def check_trial(self, trial: Trial) -> None:
         """Check that a trial has enough training for the detector, or that it takes the first of the test instead.

@@ -30,7 +30,7 @@ from openfield.parameters import LLM, AgentText, read_agent, strip_parameters
 from openfield.processes.channel import Channel
 from openfield.processes.child import describe_exit
 from openfield.processes.program import ModuleProcess
-from openfield.registry import PROCESS_AGENT, absolute, check_agent_source, domain_source, load
+from openfield.registry import PROCESS_AGENT, WITH_DETECTOR, absolute, check_agent_source, domain_source, load
 from openfield.runner.deadline import FACTOR, MIN_SECONDS
 from openfield.runner.isolation import messages
 from openfield.runner.isolation.messages import pack_turn
@@ -143,9 +143,11 @@ class IsolatedAgent:
 
 def isolate_agent(source: str, domain: str, isolation: Isolation, run: Path | None = None) -> AgentFactory:
     """Return the factory of an isolated agent. If it has a `close`, that must be called in the end."""
-    if source.startswith("process:"):
-        factory: AgentFactory = load(PROCESS_AGENT)(source.removeprefix("process:"), partial(Sandbox, isolation, run))
-        return factory
+    agent = read_agent(source)
+    if agent.place.startswith("process:"):
+        confine = partial(Sandbox, isolation, run)
+        factory: AgentFactory = load(PROCESS_AGENT)(agent.place.removeprefix("process:"), confine)
+        return factory if agent.detector is None else load(WITH_DETECTOR)(factory, agent.detector)
     return IsolatedFactory(source, domain, isolation, run)
 
 

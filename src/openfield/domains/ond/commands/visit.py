@@ -185,6 +185,10 @@ def _split_hosted(source: AgentSource) -> tuple[str | Callable[..., Any], dict[s
         return (source.func, dict(source.keywords)) if isinstance(source, partial) else (source, {})
     name = strip_parameters(str(source)).rpartition(":")[2]
     agent = read_agent(str(source), partial(read_description, name))
+    if agent.detector is not None:
+        raise InvalidInput(
+            f"'{source}': a visit has no training that '{agent.detector}' could be fitted to. Leave it out."
+        )
     return agent.place, dict(agent.parameters)
 
 
