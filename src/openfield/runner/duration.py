@@ -54,7 +54,12 @@ def count_lanes(plan: Plan, cells: int) -> int:
 
 
 def _time_turns(domain: Domain[Any], trial: Trial) -> float:
-    """Return the seconds that an episode of a trial takes, or a step where these are counted."""
+    """Return the seconds that an episode of a trial takes, or a step where these are counted.
+
+    A world is begun untimed: what its domain loads from disk is loaded once, not for every trial.
+    """
+    with closing(make_world(domain, trial)) as world:
+        world.reset()
     agent = find_agent("random", domain)(spec_of(domain, trial), 0)
     begun = time.monotonic()
     episodes = 0
