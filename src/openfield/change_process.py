@@ -125,8 +125,12 @@ class ChangeProcess(msgspec.Struct, frozen=True):
             time: Episodes, or turns, since the onset, from 0 on.
             range_: The normal and the full value, for a process that gives values.
         """
-        numbers = dict(self.numbers)
-        return round(SHAPES[self.shape].curve(numbers, seed, time, range_), DIGITS) + 0.0
+        return self.trace(seed)(time, range_)
+
+    def trace(self, seed: int) -> Callable[[int, Range], float]:
+        """Return `share` for a seed, as a function of time and range: worlds that change in every turn ask it often."""
+        numbers, curve = dict(self.numbers), SHAPES[self.shape].curve
+        return lambda time, range_: round(curve(numbers, seed, time, range_), DIGITS) + 0.0
 
     def strength(self, seed: int, time: int, range_: Range = SHARES) -> float:
         """Return the strength of the change at a time: 0 is normal, 1 is full."""

@@ -6,6 +6,7 @@ the settings of an episode or a turn, and put what it says into the truth.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -44,12 +45,19 @@ class Blend(Generic[S]):
         self._moving = {name: ends for name, ends in self._ends.items() if name not in abrupt}
         self._fixed = {name: ends[1] for name, ends in self._ends.items() if name in abrupt}
         self.ranges = tuple(range_ for ends in self._moving.values() for range_ in list_ranges(*ends))
+        self._last: tuple[float, tuple[S, bool]] | None = None
 
     def at(self, share: float) -> tuple[S, bool]:
         """Return the settings at a share of the way, beyond 0 and 1 for values outside, and whether they differ.
 
-        Whole numbers are rounded, so that a little change may be none.
+        Whole numbers are rounded, so that a little change may be none. The last answer is kept: a ramp that is complete
+        asks for the same in every turn.
         """
+        if self._last is None or self._last[0] != share:
+            self._last = share, self._mix(share)
+        return self._last[1]
+
+    def _mix(self, share: float) -> tuple[S, bool]:
         if share in (0.0, 1.0):
             return (self._changed, bool(self._ends)) if share else (self._usual, False)
         values = {name: mix(*ends, share) for name, ends in self._moving.items()}
@@ -72,6 +80,8 @@ def list_ranges(usual: Any, changed: Any) -> Iterator[Range]:
 
 def mix(usual: Any, changed: Any, share: float) -> Any:
     """Return a value at a share of the way to another. Whole numbers stay whole; all other values change at once."""
+    if type(usual) is float and type(changed) is float:
+        return usual + share * (changed - usual)
     if _is_number(usual) and _is_number(changed):
         value = usual + share * (changed - usual)
         return round(value) if isinstance(usual, int) and isinstance(changed, int) else value
@@ -106,10 +116,14 @@ class _Change(NamedTuple):
     """A novelty in force."""
 
     novelty: Novelty[Any]
-    seed: int
-    episodes: int
-    """How many episodes had been played when it began."""
-    turns: int
+    trace: Callable[[int, Range], float] | None
+    """How far it is on its way at a time; None if it is there at once."""
+    by_turns: bool
+    begun: int
+    """How many episodes, or turns, had been played when it began."""
+    is_valued: bool
+    ends: float
+    """The turn from which on it stays as it is within an episode."""
 
 
 class Course(Generic[S]):
@@ -132,12 +146,14 @@ class Course(Generic[S]):
         """
         self._trial, self._settings, self._find, self._blend = trial, settings, find, blend
         self._changes: dict[str, _Change] = {}
+        self._moment: Moment[S] | None = None
         self._begun: dict[str, int] = {}  # how often each novelty has begun
         self._blends: dict[str, tuple[S, Blend[S]]] = {}
         self._stages = [*stages_of(trial.novelty), *(phase.novelty for phase in trial.phases)]
         processes = (self._find(name).process for stage in self._stages for name in stage)
         self.is_turnwise = any(process is not None and process.unit == "turns" for process in processes)
         """Whether the world changes within episodes, or does so in other trials of its scenario."""
+        self._moves_until, self._asked = 0.0, -1  # the last turn at which an episode may change, and the last episode
 
     def prepare(self) -> None:
         """Make the ways to all changes of the scenario, also in a trial in which nothing changes.
@@ -169,31 +185,40 @@ class Course(Generic[S]):
             if name not in self._changes:
                 self._begun[name] = number = self._begun.get(name, -1) + 1
                 seed = derive(self._trial.seed, "process", name, number)
-                changes[name] = _Change(self._find(name), seed, episodes, turns)
+                changes[name] = _begin(self._find(name), seed, episodes, turns)
             else:
                 changes[name] = self._changes[name]
-        self._changes = changes
+        self._changes, self._moment = changes, None
+        self._moves_until = max((each.ends for each in changes.values()), default=0.0)
 
     def at(self, episodes: int, turns: int = 0) -> Moment[S]:
-        """Return what is true now.
+        """Return what is true now; the very same moment as long as nothing changes.
+
+        Where nothing moves within an episode it is known at once, in a trial without changes as in the others: what a
+        turn takes must not tell them apart.
 
         Args:
             episodes: How many episodes were played before the one under way.
             turns: How many turns were taken.
         """
-        settings, strongest, active = self._settings, 0.0, []
-        for name, change in self._changes.items():
-            blend, process = self._find_blend(name, change.novelty, settings), change.novelty.process
-            share = 1.0
-            if process is not None:
-                time = turns - change.turns if process.unit == "turns" else episodes - change.episodes
-                share = process.share(change.seed, time, blend.ranges[0] if process.is_valued else SHARES)
+        if self._moment is not None and turns > self._moves_until and episodes == self._asked:
+            return self._moment
+        self._asked = episodes
+        settings, strongest, change = self._settings, 0.0, ""
+        for name, begun in self._changes.items():
+            blend, share = self._find_blend(name, begun.novelty, settings), 1.0
+            if begun.trace is not None:
+                time = (turns if begun.by_turns else episodes) - begun.begun
+                share = begun.trace(time, blend.ranges[0] if begun.is_valued else SHARES)
             settings, differs = blend.at(share)
             if differs:
                 strongest = max(strongest, min(1.0, abs(share)))
-                active.append(name)
-        novel = bool(active) and strongest >= self._settings.min_strength
-        return Moment(settings, novel, strongest, "+".join(active))
+                change = f"{change}+{name}" if change else name
+        last = self._moment
+        if last is None or settings is not last.settings or strongest != last.strength or change != last.change:
+            novel = change != "" and strongest >= self._settings.min_strength
+            last = self._moment = Moment(settings, novel, strongest, change)
+        return last
 
     def list_moments(self) -> list[Moment[S]]:
         """Return what is true of each planned episode of the trial."""
@@ -241,6 +266,17 @@ class Course(Generic[S]):
         if known is None or (known[0] is not settings and known[0] != settings):
             known = self._blends[name] = settings, self._blend(settings, novelty.change(settings))
         return known[1]
+
+
+def _begin(novelty: Novelty[Any], seed: int, episodes: int, turns: int) -> _Change:
+    """Return a novelty that begins now."""
+    process = novelty.process
+    if process is None:
+        return _Change(novelty, None, False, episodes, False, 0.0)
+    if process.unit == "episodes":
+        return _Change(novelty, process.trace(seed), False, episodes, process.is_valued, 0.0)
+    ends = math.inf if process.completes_after is None else turns + process.completes_after
+    return _Change(novelty, process.trace(seed), True, turns, process.is_valued, ends)
 
 
 class _Planned(Blend[Settings]):

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from openfield.core import Ask, Ending, Reply, Truth, Turn
-from openfield.course import Moment
+from openfield.course import Course, Moment
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.settings import Settings
@@ -91,10 +91,10 @@ class EpisodicWorld(Generic[S]):
         if play.ended is not None:
             return self._next()
         play.move(reply.action)
-        if self._turnwise:
+        if self._turnwise and self._course is not None:
             self._turns += 1
             if play.ended is None:
-                self._drift()
+                self._drift(self._course)
         return self._turn()
 
     def look(self, query: str) -> Any:
@@ -132,12 +132,11 @@ class EpisodicWorld(Generic[S]):
         self._red_light = show_light(self._trial.red_light, moment.novel, moment.strength)
         return moment.settings
 
-    def _drift(self) -> None:
+    def _drift(self, course: Course[S]) -> None:
         """Put the settings in force that the next move has."""
-        if self._course is not None:
-            moment = self._course.at(self._number, self._turns)
-            if moment != self._moment:  # of two changes one may go on where the strongest stays as it is
-                self._play.change(self._take(moment))  # type: ignore[attr-defined]
+        moment = course.at(self._number, self._turns)
+        if moment is not self._moment:
+            self._play.change(self._take(moment))  # type: ignore[attr-defined]
 
     def _turn(self, first: bool = False) -> Turn:
         play, ended = self._play, self._play.ended

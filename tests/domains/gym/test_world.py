@@ -22,7 +22,7 @@ def play(trial: of.Trial, max_turns: int = 400) -> tuple[list[bytes], int]:
     domain: Any = find_domain(trial_source(trial))
     make, made = domain.make_env, 0
 
-    def count(settings: Any, drawing: bool) -> Any:
+    def count(settings: Any, drawing: bool = False) -> Any:
         nonlocal made
         made += 1
         return make(settings, drawing)
@@ -75,6 +75,27 @@ def test_an_environment_that_is_used_again_shows_what_fresh_ones_show(source: st
     assert one == other
     assert len(one) > 8
     assert (few, many) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("source", "novelty"),
+    [
+        ("gym:CartPole-v1", "length=2 over 3"),  # another attribute follows from it
+        ("gym:CartPole-v1", "length=2+masspole=1 over 9 turns"),
+        ("gym:CartPole-v1", "gravity=20 every 2 for 1+actions-permuted"),
+        ("gym:CartPole-v1", "length*=3 with probability 0.5"),
+        ("gym:CartPole-v1", "kinematics_integrator=semi-implicit every 2"),  # no number
+        ("gym:Acrobot-v1", "LINK_MASS_1=3 as sine(period=4)"),
+        ("gym:Pendulum-v1", "g=3 as walk(sigma=1, low=1, high=20) in turns"),
+    ],
+)
+def test_an_environment_that_follows_a_change_shows_what_fresh_ones_show(source: str, novelty: str) -> None:
+    settings = {"novelty": novelty, "unchanged": 0, "before": 2, "after": 7, "onset": 2, "max_steps": 20}
+    (reusing,) = of.trials(source, 1, **settings, **{"return": (0, 1)})
+    (fresh,) = of.trials(source, 1, reuse=False, **settings, **{"return": (0, 1)})
+    (one, few), (other, many) = play(reusing), play(fresh)
+    assert one == other
+    assert few < many
 
 
 def test_a_changed_world_gets_an_environment_of_its_own() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from openfield.course import Blend, list_ranges, mix
 from openfield.domains.gym.environment import (
@@ -47,27 +47,25 @@ class GymBlend(Blend[GymSettings]):
             )
         super().__init__(made, replace(changed, attributes=usual.attributes))
         self._first = usual
-        self._last: tuple[float, tuple[GymSettings, bool]] | None = None
         moving = [range_ for ends in self._paths.values() for range_ in list_ranges(*ends)]
         self.ranges = (*self.ranges, *moving)
 
-    def at(self, share: float) -> tuple[GymSettings, bool]:
+    def _mix(self, share: float) -> tuple[GymSettings, bool]:
         """Return the settings at a share of the way, and whether they differ.
 
-        Attributes are set to values, also to the normal ones: within an episode they must find their way back. The last
-        answer is kept: a ramp that is complete asks for the same in every turn.
+        Attributes are set to values, also to the normal ones: within an episode they must find their way back.
         """
-        if self._last is None or self._last[0] != share:
-            self._last = share, self._mix(share)
-        return self._last[1]
-
-    def _mix(self, share: float) -> tuple[GymSettings, bool]:
-        settings, differs = super().at(share)
-        settings = settings if share else self._first
-        values = {path: mix(*ends, share) if share else ends[0] for path, ends in self._paths.items()}
-        differs = differs or any(value != self._paths[path][0] for path, value in values.items())
-        texts = [f"{path}={write_value(value)}" for path, value in values.items()]
-        return (replace(settings, attributes=(*self._first.attributes, *texts)) if texts else settings), differs
+        settings, differs = super()._mix(share) if self._ends and share else (self._first, False)
+        if not self._paths:
+            return settings, differs
+        texts = self._first.attributes
+        for path, (usual, changed) in self._paths.items():
+            value = mix(usual, changed, share) if share else usual
+            differs = differs or value != usual
+            texts += (f"{path}={value!r}" if type(value) is float else f"{path}={write_value(value)}",)
+        moved = settings.__copy__()  # what else it has was checked: `replace` would check it again in every turn
+        force_setattr(moved, "attributes", texts)
+        return moved, differs
 
 
 def check_turnwise(name: str, usual: GymSettings, changed: GymSettings) -> None:
@@ -103,14 +101,43 @@ def check_order(novelties: Iterable[Novelty[GymSettings]], settings: GymSettings
         settings = changed
 
 
-def follow_attributes(env: Env, before: GymSettings, now: GymSettings) -> None:
-    """Change the attributes of a running environment that are not what they were, and what is computed from them."""
-    known = set(before.attributes)
-    texts = [text for text in now.attributes if text not in known]
-    for text in texts:
-        set_attribute(env, text, "the environment")
-    if texts and now.derived:
-        derive_attributes(env, now.attributes, now.derived, "the environment")
+class RunningAttributes:
+    """The attributes of a running environment, and what is computed from them."""
+
+    def __init__(self, env: Env, settings: GymSettings) -> None:
+        """Begin with the settings that the environment was made with."""
+        self._env, self._holder = env, env.unwrapped
+        self._now, self._derived = settings.attributes, settings.derived
+        self._derives = bool(settings.derived)
+
+    def can_follow(self, settings: GymSettings) -> bool:
+        """Return whether others are only other values of the same attributes."""
+        before, now = self._now, settings.attributes
+        return before == now or (len(before) == len(now) and all(map(_are_about_one, before, now)))
+
+    def follow(self, settings: GymSettings) -> None:
+        """Set those that are not what they were."""
+        before, self._now = self._now, settings.attributes
+        if before == self._now:
+            return
+        texts = [text for text in self._now if text not in before]
+        for text in texts:
+            self._set(text)
+        if len(before) != len(self._now):
+            self._derives = bool(self._derived)
+        if texts and self._derives:
+            self._derives = derive_attributes(self._env, self._now, self._derived, "the environment")
+
+    def _set(self, text: str) -> None:
+        path, _, value = text.partition("=")
+        if type(getattr(self._holder, path, None)) is float:
+            setattr(self._holder, path, float(value))
+        else:
+            set_attribute(self._env, text, "the environment")
+
+
+def _are_about_one(change: str, other: str) -> bool:
+    return change == other or change.partition("=")[0] == other.partition("=")[0]
 
 
 def _list_paths(texts: Iterable[str]) -> list[tuple[str, str]]:

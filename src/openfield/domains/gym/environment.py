@@ -206,11 +206,13 @@ def set_attribute(env: Holder, change: str, text: str) -> None:
         raise InvalidInput(f"'{change}' cannot be set in {text}: {one_line(error)}") from None
 
 
-def derive_attributes(env: Holder, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> None:
-    """Compute anew what follows from changed attributes, unless it was changed itself."""
-    for name, formula in _list_derived(attributes, derived):
+def derive_attributes(env: Holder, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> bool:
+    """Compute anew what follows from changed attributes, unless it was changed itself. Return whether anything does."""
+    found = list(_list_derived(attributes, derived))
+    for name, formula in found:
         values = {each: read_attribute(env, f"{each}=0", text) for each in formula.names}
         set_attribute(env, f"{name}={formula.compute(values)}", text)
+    return bool(found)
 
 
 def list_needed(attributes: Sequence[str], derived: Mapping[str, str]) -> list[str]:

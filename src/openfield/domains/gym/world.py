@@ -18,7 +18,7 @@ import numpy as np
 
 from openfield.core import Ending
 from openfield.domains.gym.adapter import GymSpace, reader_of, to_env_action, to_plain
-from openfield.domains.gym.blend import follow_attributes
+from openfield.domains.gym.blend import RunningAttributes
 from openfield.domains.gym.environment import PICTURES, Env, find_meter, render_picture
 from openfield.domains.gym.probe import Probe, find_steps
 from openfield.domains.gym.settings import GymSettings, environment_key
@@ -55,9 +55,10 @@ class GymEpisode:
         settings: GymSettings,
         rng: random.Random,
         env: Env,
+        attributes: RunningAttributes,
         limit: int,
         declared: Space,
-        turnwise: bool = False,
+        has_effects: bool,
     ) -> None:
         """Start an episode.
 
@@ -65,16 +66,16 @@ class GymEpisode:
             settings: The settings in force.
             rng: The source of its seeds.
             env: The environment.
+            attributes: Its attributes.
             limit: Steps until the episode is cut off.
             declared: The action space, as agents know it.
-            turnwise: Whether the settings may change within it.
+            has_effects: Whether anything lies between the environment and the agent at any time of the episode.
         """
         self._env, self._limit, self._scale = env, limit, settings.scale
-        self._settings = settings
+        self._attributes = attributes
         self._space, self._declared = env.action_space, declared
         self._read = reader_of(env.observation_space)
         seed = rng.getrandbits(31)
-        has_effects = settings.has_effects or turnwise
         self._effects = Effects(settings, env, random.Random(rng.getrandbits(63))) if has_effects else None
         self._meter = find_meter(env)
         self._return, self._steps = 0.0, 0
@@ -108,9 +109,7 @@ class GymEpisode:
 
     def change(self, settings: GymSettings) -> None:
         """Put other settings in force from the next move on: other attributes, and what lies before the agent."""
-        before, self._settings = self._settings, settings
-        if settings.attributes != before.attributes:
-            follow_attributes(self._env, before, settings)
+        self._attributes.follow(settings)
         if self._effects is not None:
             self._effects.change(settings)
 
@@ -155,28 +154,31 @@ class GymWorld(EpisodicWorld[GymSettings]):
     def __init__(self, domain: GymDomain, trial: Trial, drawing: bool = False) -> None:
         """Prepare the world of a trial, or one whose environments draw for people."""
         self._family, self._drawing = domain, drawing
-        self._env, self._made_with = None, None
+        self._env, self._made_with, self._attributes = None, None, None
         super().__init__(domain, trial, self._begin)
 
     _env: Env | None
     _made_with: GymSettings | None
     """The settings of the environment, if another episode may be played in it."""
+    _attributes: RunningAttributes | None
 
     def close(self) -> None:
         """Close the environment."""
-        env, self._env, self._made_with = self._env, None, None
+        env, self._env, self._made_with, self._attributes = self._env, None, None, None
         if env is not None:
             with suppress(Exception):  # the record is whole; an environment that fails now has nothing to say
                 env.close()
 
     def _begin(self, settings: GymSettings, rng: random.Random) -> GymEpisode:
-        probe = self._probe
-        if self._env is None or self._may_change or not self._is_made_for(settings):
+        probe, attributes = self._probe, self._attributes
+        if self._env is None or attributes is None or self._may_change or not self._is_made_for(settings, attributes):
             self.close()
             self._env = self._family.make_env(settings, self._drawing)
+            attributes = self._attributes = RunningAttributes(self._env, settings)
         self._made_with = settings if self._reuses else None
         limit = self._family.limit(settings, find_steps(self._env))
-        return GymEpisode(settings, rng, self._env, limit, probe.actions, self._turnwise)
+        has_effects = settings.has_effects or (self._turnwise and self._may_have_effects)
+        return GymEpisode(settings, rng, self._env, attributes, limit, probe.actions, has_effects)
 
     @cached_property
     def _probe(self) -> Probe:
@@ -201,7 +203,7 @@ class GymWorld(EpisodicWorld[GymSettings]):
             return self._number > 0 and self._script[self._number] is not self._script[self._number - 1]
         low, high = self._trial.window
         at = self._number - sum(phase.episodes for phase in self._trial.phases if phase.name == "training")
-        return at == 0 or low <= at <= high or (low <= at and self._course is not None)
+        return at == 0 or low <= at <= high or (low <= at and self._course is not None and not self._follows)
 
     @cached_property
     def _usual(self) -> GymSettings:
@@ -213,12 +215,26 @@ class GymWorld(EpisodicWorld[GymSettings]):
         """Whether environments may be used again, in the normal world and in that of the set's novelties."""
         return all(can_reuse(self._settings_in(phase)) for phase in self._phases)
 
-    def _is_made_for(self, settings: GymSettings) -> bool:
+    @cached_property
+    def _follows(self) -> bool:
+        """Whether an environment that plays on need only be given other values of attributes, at any time."""
+        made = [self._settings_in(phase).make for phase in self._phases]
+        return self._reuses and len(stages_of(self._trial.scenario or ())) < 2 and all(made[0] == each for each in made)
+
+    @cached_property
+    def _may_have_effects(self) -> bool:
+        """Whether anything may come between the environment and the agent."""
+        return any(self._settings_in(phase).has_effects for phase in self._phases)
+
+    def _is_made_for(self, settings: GymSettings, attributes: RunningAttributes) -> bool:
         """Return whether the environment can play another episode. A domain returns the same settings for a phase."""
         made = self._made_with
-        if made is None or made is settings:
-            return made is not None
-        return environment_key(made) == environment_key(settings)
+        if made is None:
+            return False
+        if self._course is not None and self._follows and attributes.can_follow(settings):
+            attributes.follow(settings)
+            return True
+        return made is settings or environment_key(made) == environment_key(settings)
 
 
 def can_reuse(settings: GymSettings) -> bool:
