@@ -98,11 +98,16 @@ def read_held_out(signal: Signal, episodes: Sequence[Seen]) -> list[Array]:
     check_training(len(episodes))
     folds = min(len(episodes), MAX_FOLDS)
     found: dict[int, Array] = {}
+    learn, parts = getattr(signal, "learn", signal.fit), list(map(getattr(signal, "summarise", _keep), episodes))
     for fold in range(folds):
-        signal.fit([each for number, each in enumerate(episodes) if number % folds != fold])
+        learn([each for number, each in enumerate(parts) if number % folds != fold])
         found |= {number: signal.read(episodes[number]) for number in range(fold, len(episodes), folds)}
-    signal.fit(episodes)
+    learn(parts)
     return [found[number] for number in range(len(episodes))]
+
+
+def _keep(episode: Seen) -> Seen:
+    return episode
 
 
 def cross_validate(detector: EpisodeDetector, episodes: Sequence[Seen]) -> ScoreDistribution:

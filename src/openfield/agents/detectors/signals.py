@@ -147,6 +147,19 @@ class ObservationShift(_Deviations):
         return log_mean_square(self._standardise(episode.observations))
 
 
+class Moves(NamedTuple):
+    """What a model of transitions is fitted to of an episode."""
+
+    predictors: Array
+    """What each next observation is predicted from."""
+    moved: Array
+    """How far each next observation is from the one before."""
+    squares: Array
+    """The products of the columns of `predictors` with each other."""
+    crossed: Array
+    """Their products with those of `moved`."""
+
+
 class TransitionSurprise:
     """Watches how badly a linear model of training predicts what follows an observation and an action.
 
@@ -163,11 +176,21 @@ class TransitionSurprise:
 
     def fit(self, episodes: Sequence[Seen]) -> None:
         """Learn the model, and how far it errs in training."""
-        predictors = np.concatenate([_list_predictors(each) for each in episodes])
-        moved = np.concatenate([np.diff(each.observations, axis=0) for each in episodes])
-        penalty = 1e-3 * max(len(predictors), 1) * np.eye(predictors.shape[1])
-        self._weights = np.linalg.solve(predictors.T @ predictors + penalty, predictors.T @ moved)
-        self._deviation = _floor((moved - predictors @ self._weights).std(0)) if len(moved) else 1.0
+        self.learn([self.summarise(each) for each in episodes])
+
+    def summarise(self, episode: Seen) -> Moves:
+        """Return what the model is fitted to of an episode; `learn` takes it."""
+        predictors, moved = _list_predictors(episode), np.diff(episode.observations, axis=0)
+        return Moves(predictors, moved, predictors.T @ predictors, predictors.T @ moved)
+
+    def learn(self, parts: Sequence[Moves]) -> None:
+        """Fit the model to summaries of episodes: their sums are all that it takes to leave some of them out."""
+        squares, crossed = sum(each.squares for each in parts), sum(each.crossed for each in parts)
+        rows = sum(len(each.moved) for each in parts)
+        penalty = 1e-3 * max(rows, 1) * np.eye(len(squares))
+        self._weights = np.linalg.solve(squares + penalty, crossed)
+        errors = np.concatenate([each.moved - each.predictors @ self._weights for each in parts])
+        self._deviation = _floor(errors.std(0)) if rows else 1.0
 
     def read(self, episode: Seen) -> Array:
         """Return the mean square error of each prediction, on a logarithmic scale."""
@@ -191,6 +214,8 @@ class EpisodeScores:
     def __init__(self, detector: EpisodeDetector) -> None:
         self.detector = detector
         self.needs: tuple[Need, ...] = getattr(detector, "needs", ("observations", "actions"))
+        if isinstance(detector, TransitionSurprise):
+            self.summarise, self.learn = detector.summarise, detector.learn
 
     def fit(self, episodes: Sequence[Seen]) -> None:
         """Fit the object."""
