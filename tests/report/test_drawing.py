@@ -51,6 +51,20 @@ def test_a_page_that_stands_alone_has_lines_without_links_and_without_values_for
         assert (panel.count("<a "), "data-curves" in panel) == (linked, bool(linked))
 
 
+def test_the_strength_of_a_change_lies_under_the_curves() -> None:
+    plain = trace("ada")
+    points = [structs.replace(point, strength=max(0.0, min(1.0, point.at / 4))) for point in plain.mean]
+    ramp = structs.replace(plain, mean=tuple(points))
+    for curves, steps in ((plain, 1), (ramp, len(points))):
+        for drawn in (draw_agent(curves, share_range([curves]), 3, "x"), draw_overlay([curves], "x", {"ada": ""})):
+            (area, *_) = [
+                path.get("d") or "" for path in ElementTree.fromstring(drawn).iter() if path.get("class") == "a"
+            ]
+            assert area.count("V") == steps + (steps > 1)
+    assert 'class="a"' not in draw_spark(plain.mean, changes=True)
+    assert 'class="a"' in draw_spark(ramp.mean, changes=True)
+
+
 def test_agents_are_drawn_together_with_their_names() -> None:
     names = ["ada", "bob", "a name that is longer than all"]
     drawn = str(draw_overlay([trace(name) for name in names], "all", dict.fromkeys(names, "/trials")))

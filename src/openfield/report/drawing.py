@@ -126,7 +126,12 @@ def draw_agent(curves: AgentCurves, bounds: tuple[int, int], faint: int, label: 
     frame = Frame(*bounds, 420, 200, 30, 14, 22, 22)
     lines = "".join(_draw_single(frame, each) for each in pick_evenly(curves.singles, faint))
     mean = _cut(curves.mean, frame)
-    body = _draw_ground(frame, curves.onset, True) + _draw_test_start(frame, mean) + lines + _draw_both(frame, mean)
+    body = (
+        _draw_ground(frame, curves.onset, True, strength=mean)
+        + _draw_test_start(frame, mean)
+        + lines
+        + _draw_both(frame, mean)
+    )
     return _wrap_curves(body, frame, frame.height, label, [curves])
 
 
@@ -143,7 +148,7 @@ def draw_spark(curve: Curve, changes: bool) -> Markup:
     if not curve:
         return Markup("")
     frame = Frame(curve[0].at, curve[-1].at, 120, 26, 2, 2, 3, 3)
-    body = f'<path class="o" d="M{frame.x(0)} 0V26"/>' if changes else ""
+    body = _draw_strength(frame, curve) + (f'<path class="o" d="M{frame.x(0)} 0V26"/>' if changes else "")
     body += _draw_both(frame, curve)
     body += "".join(
         f'<path class="{"d" if changes and point.at >= 0 else "d h"}" d="M{frame.x(point.at)} 19l3 6h-6z"/>'
@@ -167,29 +172,39 @@ def _draw_panel(
             line = _draw_line(f"{kind} slot{slot}", frame, values)
             lines += f'<g class="agent own c{each.colour}" data-agent="{escape(each.agent)}">{faint}{line}</g>'
     name = f'<text class="quantity {kind}" x="{frame.left}" y="{frame.top - 8}">{what}</text>'
-    ground = _draw_ground(frame, onset, ticks, named=what == "performance")
+    ground = _draw_ground(frame, onset, ticks, named=what == "performance", strength=_cut(shown[0].mean, frame))
     return ground + lines + _label_ends(frame, ends, kind, sources) + name
 
 
-def _draw_ground(frame: Frame, onset: bool, ticks: bool, named: bool = True) -> str:
-    """Draw the grid, the stretch after the onset, and the axis of episodes.
+def _draw_ground(frame: Frame, onset: bool, ticks: bool, named: bool = True, strength: Curve = ()) -> str:
+    """Draw the grid, the stretch after the onset or the strength of the change, and the axis of episodes.
 
     Args:
         frame: Where.
         onset: Whether there is an onset.
         ticks: Whether the axis has numbers.
         named: Whether the onset has its name; else its line goes on from a panel above.
+        strength: A curve that tells how strong the change is, if it comes gradually, again, or several times.
     """
     right, top, bottom = frame.x(frame.last), frame.y(1), frame.y(0)
     band = line = ""
     if onset:
         x = frame.x(0)
-        band = f'<path class="a" d="M{x} {top}H{right}V{bottom}H{x}z"/>'
+        band = _draw_strength(frame, strength) or f'<path class="a" d="M{x} {top}H{right}V{bottom}H{x}z"/>'
         line = (
             f'<path class="o" d="M{x} {top - (6 if named else frame.top)}V{bottom + (4 if ticks else frame.bottom)}"/>'
         )
         line += f'<text class="t m" x="{x}" y="{top - 9}">onset</text>' if named else ""
     return band + _draw_grid(frame) + line + (_draw_ticks(frame, onset) if ticks else "")
+
+
+def _draw_strength(frame: Frame, curve: Curve) -> str:
+    """Draw how strong the change is, as an area; nothing where it comes at once and stays."""
+    known = [(frame.x(point.at), frame.y(point.strength)) for point in curve if point.strength is not None]
+    if not any(point.strength for point in curve):
+        return ""
+    line = "".join(f"H{x}V{y}" for x, y in known[1:])
+    return f'<path class="a" d="M{known[0][0]} {frame.y(0)}V{known[0][1]}{line}V{frame.y(0)}z"/>'
 
 
 def _draw_grid(frame: Frame, high: float | None = None) -> str:

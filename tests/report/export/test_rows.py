@@ -71,6 +71,24 @@ def test_episodes_say_their_return_their_onset_and_the_settings_of_their_trial(t
     assert types[columns.index("setting_wind")] == "DOUBLE"
 
 
+def test_episodes_say_how_strong_the_change_was_and_whether_agents_were_told(tmp_path: Path) -> None:
+    told = make_cell([], [0.5], [0.5], trial=make_trial(red_light="how much"))
+    episodes = [
+        msgspec.structs.replace(each, strength=strength, change=change)
+        for each, strength, change in zip(told.episodes, (0.0, 0.4), ("", "slip over 3"), strict=True)
+    ]
+    cells = [msgspec.structs.replace(told, episodes=tuple(episodes)), make_cell([], [0.5], [], id="b")]
+    write_episodes(tmp_path / "x.parquet", cells, "parquet")
+    columns, _, found = read_parquet(tmp_path / "x.parquet")
+    rows = [dict(zip(columns, row, strict=True)) for row in found]
+    names = ("strength", "change", "red_light", "red_light_strength")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (0.0, "", True, True),
+        (0.4, "slip over 3", True, True),
+        (None, "", False, False),
+    ]
+
+
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
 def test_csv_gives_spreadsheets_nothing_to_run(tmp_path: Path, name: str) -> None:
     write_episodes(tmp_path / "x.csv", [make_cell([-0.25], agent=name), make_cell([0.5], agent="-7")], "csv")

@@ -22,6 +22,17 @@ def test_curves_count_from_the_onset() -> None:
     ]
 
 
+def test_curves_know_how_strong_a_change_is() -> None:
+    plain = make_cell([], [0.5], [0.5, 0.5])
+    episodes = [
+        replace(each, strength=strength) for each, strength in zip(plain.episodes, (0.0, 0.4, 1.0), strict=True)
+    ]
+    curves = trace_all([plain, replace(plain, episodes=tuple(episodes))])
+    assert [[point.strength for point in curve] for curve in curves] == [[None] * 3, [0.0, 0.4, 1.0]]
+    assert [point.strength for point in average_curves(curves)] == [0.0, 0.4, 1.0]
+    assert [point.strength for point in average_curves(curves[:1])] == [None] * 3
+
+
 def test_without_an_onset_they_count_from_the_start_of_the_test() -> None:
     (curve,) = trace_all([make_cell([0.1, 0.2], [0.3, 0.4], [])])
     assert [point.at for point in curve] == [-2, -1, 0, 1]

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import polars
 
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-OF_CELL, OF_TRIAL = ("agent", "repeat", "person", "outcome"), ("domain", "version", "seed", "red_light")
-OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended")
+OF_CELL, OF_TRIAL = ("agent", "repeat", "person", "outcome"), ("domain", "version", "seed")
+OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended", "strength", "change")
 """Columns that show a field of a cell, its trial or an episode as it is."""
 OF_TASK = ("solved", "steps", "alone", "transfer", "retention")
 """The numbers of a task in a curriculum; a table calls them `task_solved` and so on."""
@@ -62,6 +62,8 @@ class CellColumns(msgspec.Struct, frozen=True, kw_only=True):
     novelty: str
     """The novelties of the trial joined by `+`; empty if it has none."""
     red_light: bool
+    red_light_strength: bool
+    """Whether the red light told how strong the change is."""
     changed: bool
     """Whether the world changes in the trial; in an unchanged twin it does not."""
     onset: int | None
@@ -87,6 +89,10 @@ class Row(CellColumns, frozen=True, kw_only=True, rename={"return_": "return"}):
     ended: str
     response_seconds: float | None
     """The mean time of a person's actions; none of agents."""
+    strength: float | None
+    """How strong the change was at most in the episode, from 0 to 1; none where it comes at once and stays."""
+    change: str
+    """The novelties in force then, beside a strength, joined by `+`."""
 
 
 class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,7 +283,8 @@ def _describe(cell: CellRecord) -> dict[str, Any]:
     same = {name: getattr(cell, name) for name in OF_CELL} | {name: getattr(trial, name) for name in OF_TRIAL}
     onset = next((episode.number for episode in cell.episodes if episode.novel), None)
     named = {"cell": cell.id, "trial": trial.id, "novelty": "+".join(trial.novelty)}
-    return same | named | {"changed": trial.is_changed, "onset": onset, "agent_version": cell.version}
+    told = {"red_light": bool(trial.red_light), "red_light_strength": trial.red_light == "how much"}
+    return same | named | told | {"changed": trial.is_changed, "onset": onset, "agent_version": cell.version}
 
 
 def _write(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct], form: str) -> int:

@@ -39,6 +39,8 @@ class Point(msgspec.Struct, frozen=True):
     belief: float | None
     detected: bool = False
     training: bool = False
+    strength: float | None = None
+    """How strong the change is; None where it comes at once and stays."""
 
 
 Curve = tuple[Point, ...]
@@ -201,6 +203,7 @@ def _trace(cell: CellRecord, width: int) -> Curve:
             mean(_list_beliefs(episodes) if stated is None else _find_last(stated, at + width)),
             at in detections,
             episodes[-1].phase == "training",
+            mean([episode.strength for episode in episodes if episode.strength is not None]),
         )
         for at, episodes in bins.items()
     )
@@ -225,4 +228,5 @@ def _find_last(stated: Sequence[tuple[int, float]], end: int) -> list[float]:
 def _merge(at: int, points: Sequence[Point]) -> Point:
     performance = mean([point.performance for point in points if point.performance is not None])
     belief = mean([point.belief for point in points if point.belief is not None])
-    return Point(at, performance, belief, training=all(point.training for point in points))
+    strength = mean([point.strength for point in points if point.strength is not None])
+    return Point(at, performance, belief, training=all(point.training for point in points), strength=strength)

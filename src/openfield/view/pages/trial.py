@@ -94,6 +94,9 @@ class EpisodeRow(msgspec.Struct, frozen=True, kw_only=True):
     ended: str
     detail: str
     """What the domain says of it, in one line."""
+    strength: float | None
+    change: str
+    """The novelties in force, beside a strength."""
 
 
 class TrialSide(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,6 +233,8 @@ def _describe_episode(trial: PlayedTrial, episode: Episode) -> EpisodeRow:
         detected=episode.detected,
         ended=episode.ended,
         detail="" if episode.detail is None else format_value(episode.detail, 120),
+        strength=episode.strength,
+        change=episode.change,
     )
 
 

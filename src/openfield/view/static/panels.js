@@ -137,6 +137,7 @@ class Truth extends Panel {
     const truth = turn.truth;
     if (!this.show(truth !== null)) return;
     const parts = [truth.novel ? "The world is changed" : "The world is normal"];
+    if (truth.change) parts.push(`by ${truth.strength.toFixed(2)} of ${truth.change}`);
     if (truth.performance !== null) parts.push(`performance so far ${truth.performance.toFixed(2)}`);
     if (truth.episode_over) parts.push("the episode ends here");
     put(this.words, `${parts.join(", ")}.`);

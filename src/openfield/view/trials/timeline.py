@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import fmean
 
 import msgspec
@@ -22,6 +22,8 @@ LOW_HEIGHT = 56
 """Pixels of the drawing on the page of a trial, and above the turns of an episode."""
 MARGIN = 6
 """Pixels above and below the values."""
+MIN_STRENGTH = 2
+"""Pixels of the slightest change."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,17 @@ class Segment(msgspec.Struct, frozen=True):
     y2: float
 
 
+class Stretch(msgspec.Struct, frozen=True):
+    """Episodes in which the world is changed by the same strength."""
+
+    x: float
+    """Where it begins, in percent of the width."""
+    width: float
+    y: float
+    """Where its top is: a full change fills the height."""
+    height: float
+
+
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """The drawing of a trial."""
 
@@ -58,8 +71,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     beliefs: list[Segment]
     onset: int | None
     onset_x: float | None
-    novel: list[tuple[float, float]]
-    """Where the world is changed: the start and the width of each stretch, in percent."""
+    novel: list[Stretch]
+    """Where the world is changed, and how much."""
     training: float
     """How much of the width is training, in percent."""
     episodes: int
@@ -87,7 +100,7 @@ def draw_timeline(trial: PlayedTrial, height: int = HEIGHT) -> Timeline:
         beliefs=segments,
         onset=trial.onset,
         onset_x=None if trial.onset is None else _percent(trial.onset, count),
-        novel=_find_stretches(episodes),
+        novel=_find_stretches(episodes, height),
         training=_percent(training, count),
         episodes=count,
         height=height,
@@ -116,15 +129,22 @@ def _draw_column(episodes: Sequence[Episode], at: int, count: int, height: int) 
     )
 
 
-def _find_stretches(episodes: Sequence[Episode]) -> list[tuple[float, float]]:
-    """Return where test episodes with a changed world begin, and how long they last."""
-    stretches: list[list[int]] = []
-    for number, episode in enumerate(episodes):
-        if episode.novel and stretches and sum(stretches[-1]) == number:
-            stretches[-1][1] += 1
-        elif episode.novel:
-            stretches.append([number, 1])
-    return [(_percent(start, len(episodes)), _percent(length, len(episodes))) for start, length in stretches]
+def _find_stretches(episodes: Sequence[Episode], height: int) -> list[Stretch]:
+    """Return where the world is changed, in stretches of the same strength."""
+    found, start = list[Stretch](), 0
+    for strength, same in groupby(_strength_of(each) for each in episodes):
+        length = len(list(same))
+        if strength:
+            tall = round(max(MIN_STRENGTH, strength * height), 1)
+            x, width = (_percent(part, len(episodes)) for part in (start, length))
+            found.append(Stretch(x, width, round(height - tall, 1), tall))
+        start += length
+    return found
+
+
+def _strength_of(episode: Episode) -> float:
+    """Return how strong the change is: full where it comes at once and stays."""
+    return float(episode.novel) if episode.strength is None else episode.strength
 
 
 def _place(value: float | None, height: int) -> float | None:
