@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from openfield.errors import InvalidInput, UnknownName, shorten
+from openfield.errors import InvalidInput, UnknownName
 
 __all__ = ["NORMAL", "SHAPES", "THEN", "ChangeProcess", "split_process", "split_stages", "write_stages"]
 
@@ -325,7 +325,7 @@ def write_stages(stages: tuple[tuple[str, ...], ...]) -> str:
 def _read(text: str) -> ChangeProcess:
     found = _WORDS.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if found is None:
-        raise InvalidInput(f"{shorten(text)} is no process. Write {_EXAMPLES} {', '.join(list(SHAPES)[4:])}.")
+        raise InvalidInput(f"'{text:.100}' is no process. Write {_EXAMPLES} {', '.join(list(SHAPES)[4:])}.")
     given = found.groupdict()
     if given["shape"]:
         return _read_shape(given["shape"], given["inside"], "turns" if given["shape_unit"] else "episodes", text)

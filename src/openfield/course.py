@@ -228,19 +228,27 @@ class Course(Generic[S]):
             found += [self.at(number) for number in range(len(found), len(found) + phase.episodes)]
         return found
 
-    def check_length(self) -> None:
-        """Refuse a ramp that takes longer than what is left of the test, wherever the change comes."""
+    def check_length(self, longest: int | None = None) -> None:
+        """Refuse a ramp that takes longer than what is left of the test, wherever the change comes.
+
+        Args:
+            longest: Turns that an episode has at most; None where no one knows.
+        """
         trial, start, window, before = self._trial, 0, self._trial.window, set[str]()
-        for phase in [phase for phase in trial.phases if phase.name == "test" and phase.episodes]:
+        for phase in [phase for phase in trial.phases if phase.name == "test" and (phase.episodes or phase.steps)]:
             early = start if window is None or not phase.novelty else min(start, window[0])
-            left, start = trial.test_length - early, start + phase.episodes
+            left, start = trial.test_length - early, start + (phase.episodes or phase.steps)
             window = None if phase.novelty else window  # it is that of the first change
+            turns = left if phase.steps else None if longest is None else left * longest
             for name in set(phase.novelty) - before:
                 process = self._find(name).process
-                if process is not None and process.unit == "episodes" and (process.completes_after or 0) > left:
+                if process is None or process.completes_after is None:
+                    continue
+                most = turns if process.unit == "turns" else None if phase.steps else left
+                if most is not None and process.completes_after > most:
                     raise InvalidInput(
-                        f"'{name}' takes {process.completes_after} episodes, and the test has {left} at most from the "
-                        "change on. Make the ramp shorter or the test longer."
+                        f"'{name}' takes {process.completes_after} {process.unit}, and the test has {most} at most "
+                        "from the change on. Make the ramp shorter or the test longer."
                     )
             before = set(phase.novelty)
 

@@ -301,7 +301,7 @@ class Domain(ABC, Generic[S]):
         for trial in trials:
             course = self.course(trial) if trial.is_changed else None
             if course is not None:
-                course.check_length()
+                course.check_length(self.longest_episode(self.settings_of(trial)) if course.is_turnwise else None)
             for when, settings in () if course is None else course.preview():
                 key = msgspec.json.encode(settings)
                 if key in known:
@@ -312,6 +312,10 @@ class Domain(ABC, Generic[S]):
                 except InvalidInput as error:
                     names = "+".join(trial.novelty)
                     raise InvalidInput(f"'{names}' takes a setting out of its range {when}. {error}") from None
+
+    def longest_episode(self, settings: S) -> int | None:
+        """Return the turns that an episode has at most with these settings; None where no one knows."""
+        return None
 
     def check_moment(self, usual: S, settings: S) -> None:
         """Refuse settings that a world of a trial cannot have at any moment, given its usual ones."""

@@ -107,6 +107,15 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     windows: tuple[Window, ...] | msgspec.UnsetType = msgspec.UNSET
     """Where the places of several changes were drawn, the first included."""
 
+    def __post_init__(self) -> None:
+        """Refuse another red light than there is.
+
+        Raises:
+            InvalidInput: There is one.
+        """
+        if type(self.red_light) is not bool and self.red_light != "how much":
+            raise InvalidInput(f"'red_light' is False, True or 'how much', not {self.red_light!r}.")
+
     @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits that stand for everything above."""

@@ -162,6 +162,8 @@ def test_a_recorded_run_is_proven_and_agents_see_a_strength_only_if_it_is_grante
         ("gym:CartPole-v1", "actions-permuted over 3", "changes no number gradually"),
         ("gym:CartPole-v1", "time-limit over 5 turns", "changes time limit, which an episode keeps"),
         ("gym:CartPole-v1", "gravity=19.6 over 9", "takes 9 episodes, and the test has 7 at most"),
+        ("gym:CartPole-v1", "gravity=19.6 over 3501 turns", "takes 3501 turns, and the test has 3500 at most"),
+        ("commai", "alphabet:hard over 8000 turns", "takes 8000 turns, and the test has [67]... at most"),
         ("gym:CartPole-v1", "gravty=19.6 over 3", "Did you mean 'gravity'"),
         ("ond", "font over 3", "'font' changes no number gradually"),
         ("ond", "rotation=200 over 3", "Setting 'rotation' cannot be '200'"),

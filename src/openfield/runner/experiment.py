@@ -53,7 +53,7 @@ MAX_QUESTION = 2_000
 """Characters of a question."""
 MAX_BUDGET = 1e8
 """Seconds: three years."""
-OF_DOMAIN = ("agents", "limits", "novelty", "redlight", "repeats", "seed", "settings", "trials")
+OF_DOMAIN = ("agents", "limits", "novelty", "redlight", "redlight_strength", "repeats", "seed", "settings", "trials")
 """The keys that a table of `domains` may have beside `domain`."""
 
 

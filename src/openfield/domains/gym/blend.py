@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class GymBlend(Blend[GymSettings]):
             value = mix(usual, changed, share) if share else usual
             differs = differs or value != usual
             texts += (f"{path}={value!r}" if type(value) is float else f"{path}={write_value(value)}",)
-        moved = settings.__copy__()  # what else it has was checked: `replace` would check it again in every turn
+        moved = copy(settings)  # what else it has was checked: `replace` would check it again in every turn
         force_setattr(moved, "attributes", texts)
         return moved, differs
 

@@ -237,6 +237,10 @@ class GymDomain(Domain[GymSettings]):
         found: int | None = self._try(lambda: find_chance(partial(self.make_env, settings), actions))
         return found
 
+    def longest_episode(self, settings: GymSettings) -> int:
+        """Return the steps until an episode is cut off."""
+        return self.limit(settings, self.probe(settings).steps)
+
     def spec(self, trial: Trial) -> Spec:
         """Return the agent's knowledge before this trial starts."""
         probe = self.probe(self.settings_of(trial))
