@@ -185,7 +185,9 @@ class TransitionSurprise:
 
     def learn(self, parts: Sequence[Moves]) -> None:
         """Fit the model to summaries of episodes: their sums are all that it takes to leave some of them out."""
-        squares, crossed = sum(each.squares for each in parts), sum(each.crossed for each in parts)
+        first, *others = parts
+        squares = sum((each.squares for each in others), first.squares)
+        crossed = sum((each.crossed for each in others), first.crossed)
         rows = sum(len(each.moved) for each in parts)
         penalty = 1e-3 * max(rows, 1) * np.eye(len(squares))
         self._weights = np.linalg.solve(squares + penalty, crossed)
