@@ -91,6 +91,16 @@ def test_labels_of_curves_that_end_low_stay_inside_and_apart() -> None:
     assert abs(places[0] - places[1]) >= 13
 
 
+def test_the_axis_of_agents_without_beliefs_stands_below_their_curves() -> None:
+    silent = [AgentCurves("a", "a", False, 1, tuple(Point(at, 0.0, None) for at in range(3)), [], True)]
+    drawn = str(draw_overlay(silent, "x", {"a": ""}))
+    floor = max(float(y) for y in re.findall(r'<path class="g" d="M\d+ ([\d.]+)H', drawn))
+    ticks = [float(y) for y in re.findall(r'<text class="t m" x="\d+" y="([\d.]+)">\+?\d', drawn)]
+    assert min(ticks) >= floor + 12
+    height = float(re.findall(r'viewBox="0 0 \d+ (\d+)', drawn)[0])
+    assert max(ticks) < height
+
+
 def test_an_agent_keeps_its_colour_on_all_pages_and_no_two_share_one() -> None:
     names = [f"agent-{number}" for number in range(COLOURS)]
     colours = choose_colours(names)

@@ -100,14 +100,15 @@ def draw_overlay(curves: Sequence[AgentCurves], label: str, sources: Mapping[str
     first, last = share_range(shown)
     margin = min(MAX_MARGIN, 24 + 8 * max(len(each.name) for each in shown))
     names = LABEL_GAP * len(shown)  # so that all find a place beside the lines
+    told = any(point.belief is not None for each in shown for point in each.mean)
+    axis = 0 if told else 14  # without a panel below, the axis of episodes is here
     frames = [
-        Frame(first, last, 720, max(178, names + 34), 30, margin, 22, 8),
+        Frame(first, last, 720, max(178, names + 34) + axis, 30, margin, 22, 8 + axis),
         Frame(first, last, 720, max(130, names + 48), 30, margin, 22, 22),
     ]
-    told = any(point.belief is not None for each in shown for point in each.mean)
     onset = any(each.onset for each in shown)
     body = _draw_panel(frames[0], shown, "performance", onset, not told, sources)
-    height = frames[0].height + (frames[1].height if told else 14)
+    height = frames[0].height + (frames[1].height if told else 0)
     if told:
         lower = _draw_panel(frames[1], shown, "belief", onset, True, sources)
         body += f'<g transform="translate(0 {frames[0].height})">{lower}</g>'

@@ -196,8 +196,10 @@ def score_run(_key: str, result: Result) -> RunScores:
 
 def _list_scores(matrix: Matrix, name: str | None) -> list[AgentScore]:
     """Return a number of each agent that has it, in the order of the agents; None is the one that columns show."""
-    found = []
-    for row in matrix.rows:
+    found, rows = [], matrix.rows
+    if name is None:  # agents without a rank have numbers of some columns only
+        rows = [row for row in rows if row.rank is not None] or rows
+    for row in rows:
         names = [name or column.number.name for column in matrix.columns]
         known = [each.estimates.get(of) for each, of in zip(row.cells, names, strict=True) if each]
         values = [each.mean for each in known if each is not None and each.mean is not None]

@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from openfield.errors import OpenfieldError
+from openfield.parameters import shorten_agents
 from openfield.report.addresses import TWIN
 from openfield.report.run_list import RunEntry
 from openfield.view.analysis import RunScores
@@ -69,6 +70,8 @@ class RunRow(msgspec.Struct, frozen=True):
     """None while they are computed, or where no number is shown."""
     unscored: str = ""
     """Why there are none."""
+    names: dict[str, str] = {}
+    """Agent -> its name here, where there is little room."""
 
 
 class RunsPage(msgspec.Struct, frozen=True):
@@ -140,7 +143,8 @@ def _describe(request: Request, run: RunEntry, numbers: bool) -> RunRow:
             found = work.get(run.key, WAIT_SECONDS) or found
     if isinstance(found, OpenfieldError):
         return msgspec.structs.replace(row, unscored=str(found))
-    return msgspec.structs.replace(row, scores=found, unscored=found.lack if found else "")
+    names = shorten_agents(run.summary.agents)
+    return msgspec.structs.replace(row, scores=found, unscored=found.lack if found else "", names=names)
 
 
 def _fits(run: RunEntry, words: list[str], domain: str) -> bool:
