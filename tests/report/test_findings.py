@@ -56,6 +56,16 @@ def test_the_agents_that_it_does_not_beat_are_named() -> None:
     assert "ada most often does best" in tell(group("ada", 0.5), *agents[1:], pairs=pairs)
 
 
+def test_only_a_sentence_about_one_agent_goes_on_about_it() -> None:
+    seen = {"correct": guess(1.0), "detected": guess(1.0)}
+    agents = group("ada (old)", 0.7, **seen), group("ada (new)", 0.4, **{name: guess(0.0) for name in seen})
+    assert tell_briefly(*agents) == "ada (old) scores 0.70 and ada (new) 0.40; ada (old) notices in 6 of 6 trials."
+    deaf = [group(name, value, **{each: guess(0.0) for each in seen}) for name, value in (("ada", 0.7), ("bob", 0.6))]
+    assert tell_briefly(*deaf, pairs=(against("ada", "bob", 0.1, 0.4),)) == (
+        "No agent is clearly best (ada 0.70 and bob 0.60); no agent notices."
+    )
+
+
 def test_many_agents_are_counted() -> None:
     agents = [group(name, value / 10) for value, name in zip((9, 5, 4, 3, 2), "abcde", strict=True)]
     pairs = tuple(against("a", other, 0.4, 0.01 * place) for place, other in enumerate("bcde", 1))

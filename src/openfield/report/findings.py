@@ -72,16 +72,16 @@ def sum_up(summary: Summary, scenario: Scenario, agents: Sequence[AgentResults])
         scenario: The scenario.
         agents: Its agents, the best first.
     """
-    text, told = "", ""
+    names, text, subject = shorten_agents(each.agent for each in agents), "", ""
     for finding in _make_writer(summary, scenario, agents, brief=True).write(agents):
-        part, whose = finding.text.removesuffix("."), finding.text.split(" ", 1)[0]
+        part, start = finding.text.removesuffix("."), f"{names[finding.agent]} "
         if not text:
             text = part
-        elif whose == told:  # the sentence is about this agent already
-            text += f"{',' if ', ' in text else ''} and {part.split(' ', 1)[1]}"
+            subject = start if part.startswith(start) and " and " not in part else ""  # else it is about several
+        elif start == subject and part.startswith(start):
+            text += f"{',' if ', ' in text else ''} and {part.removeprefix(start)}"
         else:
             text += f"; {part[0].lower() if part.startswith('No agent') else part[0]}{part[1:]}"
-        told = told or whose
     return text and f"{text}."
 
 
