@@ -92,6 +92,16 @@ def test_names_are_in_a_key_unless_there_is_one(agents: int) -> None:
 
 
 @needs_matplotlib
+@pytest.mark.parametrize("suffix", ["pdf", "svg"])
+def test_names_are_text_and_no_formulas(suffix: str, tmp_path: Path) -> None:
+    """matplotlib reads what stands between two dollars as mathematics, and stops where it is none."""
+    cells = make_run([r"Net(cost=$\frac$)", "_b%&#{^"], trials=6, novelty=("5$ for 9$",))
+    data = trace_figure("intervals", FigureSource(cells, summarise(cells, BUILT_IN), {}))
+    content = PaperFigure(data).save(tmp_path / f"fig.{suffix}").read_bytes()
+    assert suffix == "pdf" or rb"Net(cost=$\frac$)" in content
+
+
+@needs_matplotlib
 def test_agents_that_share_a_colour_differ_and_take_room_only_where_they_played() -> None:
     lines = [line for line in make(agents=9).drawn.axes[0].lines if len(line.get_xdata()) > 2]
     assert len({(line.get_color(), str(line.get_linestyle()), str(line._dash_pattern)) for line in lines}) == 9

@@ -52,6 +52,7 @@ STYLE: dict[str, Any] = {
     "ps.fonttype": 42,
     "svg.fonttype": "none",
     "svg.hashsalt": "openfield",
+    "text.parse_math": False,
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
