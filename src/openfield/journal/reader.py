@@ -83,9 +83,16 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent failed to play it, or to end it within its limits; `metrics.failures` fills such ones in."""
 
     @property
-    def early(self) -> bool:
-        """Whether the change came within the episode and was declared before it, as domains with samples report."""
-        return isinstance(self.detail, dict) and self.detail.get("early") is True
+    def early(self) -> bool | None:
+        """Whether the change was declared before it came, within the episode; None where it came at its beginning.
+
+        Domains with samples report both.
+        """
+        if not isinstance(self.detail, dict):
+            return None
+        samples = self.detail.get("novel")
+        begins_normal = isinstance(samples, list) and samples[:1] == [0] and 1 in samples
+        return True if self.detail.get("early") is True else False if begins_normal else None
 
     @property
     def steps(self) -> int:

@@ -65,8 +65,8 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     periods = split_periods(cell)
     # where a slight change does not count yet, a detection is neither right nor wrong
     said = sum(episode.detected for episode in periods.before if not episode.failed and not episode.strength)
-    early = any(episode.early for episode in periods.after[:1])  # a batch that holds the onset is judged by sample
-    alarms = said + count_lost(cell)[0] + early if periods.before or early else None
+    early = periods.after[0].early if periods.after else None  # a batch that holds the onset is judged by sample
+    alarms = None if not periods.before and early is None else said + count_lost(cell)[0] + bool(early)
     alarmed = None if alarms is None else float(alarms > 0)
     if cell.trial.is_unchanged_twin:
         return undefined(DETECTION) | {"alarmed_unchanged": alarmed}

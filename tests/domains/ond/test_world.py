@@ -463,25 +463,30 @@ def test_a_belief_is_held_after_a_restart() -> None:
     assert later.p_world[10:20].tolist() == [0.7] * 10
 
 
-@pytest.mark.parametrize("alarm", [3, 12, 15, 16, 25, 40])
-def test_an_onset_within_a_batch_is_judged_by_sample(alarm: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("onset", "alarms"),
+    [(15, at) for at in ((3,), (12,), (12, 16), (15,), (16, 25), (40,))]
+    + [(6, at) for at in ((3,), (6,), (2, 8), (12, 13), (40,))]
+    + [(10, (9,)), (10, (10,)), (29, (28,)), (29, (29,))],
+)
+def test_an_onset_within_a_batch_is_judged_by_sample(onset: int, alarms: tuple[int, ...], tmp_path: Path) -> None:
     """Correct detection, false alarm and M1 agree with the programme's measures, which count samples."""
-    write_test(tmp_path / "data", onset=15)
+    write_test(tmp_path / "data", onset=onset)
+    declared = np.isin(np.arange(30), alarms)
 
     def make(spec: Any, seed: int) -> Any:
         def agent(turn: Any) -> Reply:
             if turn.ask is not Ask.ACT or turn.observation.get("answered"):
                 return Reply(NextBatch())
             first = 10 * turn.observation["round"]
-            beliefs = tuple(0.9 if first + at == alarm else 0.1 for at in range(10))
+            beliefs = tuple(0.9 if told else 0.1 for told in declared[first : first + 10])
             return Reply(Scores([[0.2] * 5] * 10), Belief(beliefs))
 
         return agent
 
     (trial,) = DOMAIN.trials(data=str(tmp_path / "data"), test=TEST)
     (cell,) = of.run({"scripted": make}, [trial], tmp_path / "run.sqlite").cells
-    novel = np.arange(30) >= 15
-    wanted = make_facts(novel, np.arange(30) == alarm, None)
+    wanted = make_facts(np.arange(30) >= onset, declared, None)
     found, programme = measure_detection(cell), measure_programme(cell)
     assert found["correct"] == programme["cdt"] == float(wanted.correct)
     assert found["alarmed"] == programme["false_positive_trial"] == float(wanted.early)
