@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -36,6 +38,27 @@ def test_numbers_without_a_value_are_left_out_unless_they_are_named() -> None:
     silent = [make_cell([], [0.5], [0.5], trial=make_trial(s), id=str(s)) for s in range(6)]
     assert pick(silent) == ["before", "after"]
     assert pick(silent, "after,concordance") == pick(silent, [" after", "concordance"]) == ["after", "concordance"]
+
+
+@pytest.mark.parametrize(
+    ("performance", "detail", "beside"),
+    [
+        (0.7, {"won": True}, ["won_after"]),
+        (0.0, {"won": False, "score": 0.9}, ["score_after"]),
+        (1.0, {"won": True, "score": 90}, ["score_after"]),
+        (0.4, {"won": False, "score": 0.4}, ["won_after", "score_after"]),
+    ],
+)
+def test_the_share_won_stands_beside_a_performance_that_says_more(
+    performance: float, detail: dict[str, Any], beside: list[str]
+) -> None:
+    def end(cell: CellRecord) -> CellRecord:
+        return replace(
+            cell, episodes=tuple(replace(each, performance=performance, detail=detail) for each in cell.episodes)
+        )
+
+    shown = pick([end(play(seed, onset)) for seed, onset in enumerate((1, 2, 1, 2, 2))])
+    assert shown == [*SIX[:2], *beside, *SIX[2:]]
 
 
 def give_returns(cell: CellRecord) -> CellRecord:

@@ -131,6 +131,14 @@ class ShowsSpareKey(Walk):
         return super().see() | ({"spare": 0} if self.settings.stride < 0 else {})
 
 
+class ShowsOrder(Walk):
+    """Shows the same keys in another order."""
+
+    def see(self) -> Any:
+        shown = list((super().see() | {"a": 1, "b": 2}).items())
+        return dict(reversed(shown) if self.settings.stride < 0 else shown)
+
+
 class ShowsLength(Walk):
     """Says nothing, but more often."""
 
@@ -353,6 +361,7 @@ STRUCT_ACTIONS = StructActions("struct_actions", Struct)
 READS_YEAR = BadWalks("reads_year", ReadsYear)
 SHOWS_ONE_FLAG = BadWalks("shows_one_flag", ShowsOneFlag)
 SHOWS_SPARE_KEY = BadWalks("shows_spare_key", ShowsSpareKey)
+SHOWS_ORDER = BadWalks("shows_order", ShowsOrder)
 SHOWS_LENGTH = BadWalks("shows_length", ShowsLength)
 SHOWS_SMALL_ARRAY = BadWalks("shows_small_array", ShowsSmallArray)
 SHOWS_PIXEL = BadWalks("shows_pixel", ShowsPixel)

@@ -34,6 +34,7 @@ BAD_WORLDS = {
     "SHOWS_FLAG": {"secrets"},
     "SHOWS_ONE_FLAG": {"secrets"},
     "SHOWS_SPARE_KEY": {"secrets"},
+    "SHOWS_ORDER": {"secrets"},
     "SHOWS_LENGTH": {"secrets"},
     "SHOWS_SMALL_ARRAY": {"secrets"},
     "SHOWS_PIXEL": {"secrets"},
@@ -141,6 +142,7 @@ def test_novelties_of_rewards_are_not_judged_where_none_is_paid_any_more() -> No
     ("name", "said"),
     [
         ("SHOWS_SPARE_KEY", "observation.spare is 0 exactly when the world is novel (backwards), and not there"),
+        ("SHOWS_ORDER", "observation.other order of a, at, b, noise is True exactly when the world is novel (backwards)"),
         ("SHOWS_PIXEL", "observation.picture[19][19] is 255 exactly when the world is novel (backwards, leaps:easy, "),
         ("SHARES_GLOBAL", "backwards, with an agent that alters what it is shown: Turn 1 differs"),
         ("ALTERS_TURNS", "backwards: turn 0 is altered after it was shown"),

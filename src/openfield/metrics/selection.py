@@ -22,6 +22,9 @@ USUAL = (*RETURNS, "before", "after", "concordance", "correct", "delay", "alarme
 """The numbers that are shown where the world changes."""
 UNCHANGING = (*RETURNS, "before", "tasks_solved", "steps_to_solve", "borders_found", "border_steps", "other_crossings")
 """The numbers that are shown where nothing changes, or only tasks do."""
+BESIDE = {"before": ("won_before", "score_before"), "after": ("won_after", "score_after")}
+"""Shown after a performance, so that dying does not look like doing well: the share of episodes won if it is another
+number, and the published score."""
 MAX_UNKNOWN = 6
 """How many numbers are shown of metrics that have none of the usual ones."""
 
@@ -68,7 +71,11 @@ def _pick_all(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
         names = [name for name in (*RETURNS, *summary.shown) if name in summary.shown]
         return [known[name] for name in dict.fromkeys(names) if any(name in group.estimates for group in groups)]
     changes = any(group.scenario.novelty for group in groups)
-    found = [known[name] for name in (USUAL if changes else UNCHANGING) if name in known and _has_value(name, groups)]
+    period = "after" if changes else "before"
+    won, score = BESIDE[period]
+    beside = {period: (won, score) if _differ(period, won, groups) else (score,)}
+    usual = [each for name in (USUAL if changes else UNCHANGING) for each in (name, *beside.get(name, ()))]
+    found = [known[name] for name in usual if name in known and _has_value(name, groups)]
     return found or [number for number in summary.numbers if _has_value(number.name, groups)][:MAX_UNKNOWN]
 
 
@@ -122,6 +129,12 @@ def _name_novelty(scenario: Scenario) -> set[str]:
 
 def _list_names(metrics: Iterable[Metric]) -> list[str]:
     return list(dict.fromkeys(number.name for metric in metrics for number in metric.numbers))
+
+
+def _differ(one: str, other: str, groups: Sequence[AgentResults]) -> bool:
+    """Return whether two numbers of some agent have other values."""
+    found = ((group.estimates.get(one), group.estimates.get(other)) for group in groups)
+    return any(None not in pair and pair[0].mean != pair[1].mean for pair in found)  # type: ignore[union-attr]
 
 
 def _has_value(name: str, groups: Sequence[AgentResults]) -> bool:

@@ -143,6 +143,7 @@ class Constants:
         self._varying: set[KeyPath] = set()
         self._turns: Counter[KeyPath] = Counter()
         self._arrays: dict[KeyPath, tuple[Any, Any]] = {}  # the first one seen, and where all others equal it
+        self._orders: dict[KeyPath, Counter[tuple[str, ...]]] = {}  # of the same keys
 
     def add(self, turn: Turn) -> None:
         """Add a turn."""
@@ -161,6 +162,8 @@ class Constants:
         for place in self._arrays.keys() & other._arrays.keys():
             (first, same), (again, there) = self._arrays[place], other._arrays[place]
             both._arrays[place] = first, _agree(first, same, again, there)
+        for place in self._orders.keys() | other._orders.keys():
+            both._orders[place] = self._orders.get(place, Counter()) + other._orders.get(place, Counter())
         return both
 
     def compare(self, changed: Constants) -> dict[KeyPath, Difference]:
@@ -170,7 +173,7 @@ class Constants:
             usual, other = self._constant(place), changed._constant(place)
             if usual is not None and other is not None and usual != other:
                 found[place] = Difference(usual, other, (self._met(place), changed._met(place)))
-        return found | dict(self._elements(changed))
+        return found | dict(self._elements(changed)) | dict(self._reordered(changed))
 
     def _look(self, place: KeyPath, value: Any) -> None:
         self._turns[place] += 1
@@ -181,6 +184,9 @@ class Constants:
         if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
             first, same = self._arrays.get(place, (value.copy(), np.ones(value.shape, dtype=bool)))
             self._arrays[place] = first, _agree(first, same, value)
+        if isinstance(value, dict) and len(value) > 1:
+            keys = tuple(map(str, value))
+            self._orders.setdefault((*place, f"other order of {', '.join(sorted(keys))}"), Counter())[keys] += 1
         for name, part in parts_of(value):
             self._look((*place, name), part)
 
@@ -195,6 +201,14 @@ class Constants:
 
     def _met(self, place: KeyPath) -> int:
         return self._turns[place] or self._turns[place[:-1]]
+
+    def _reordered(self, changed: Constants) -> Iterator[tuple[KeyPath, Difference]]:
+        """Yield where the same keys come in another order."""
+        for place in self._orders.keys() & changed._orders.keys():
+            usual, other = self._orders[place], changed._orders[place]
+            if not usual.keys() & other.keys():
+                turns = usual.total(), other.total()
+                yield place, Difference(ENCODER.encode(False), ENCODER.encode(True), turns)
 
     def _elements(self, changed: Constants) -> Iterator[tuple[KeyPath, Difference]]:
         for place in self._arrays.keys() & changed._arrays.keys():

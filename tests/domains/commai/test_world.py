@@ -263,6 +263,15 @@ def test_the_last_normal_instance_is_recorded_as_one(tmp_path):
     assert [episode.novel for episode in result.cells[0].episodes] == [False] * 3 + [True] * 5
 
 
+@pytest.mark.parametrize("novelty", ["alphabet:hard", "feedback:hard", "new-task:hard"])
+def test_turns_that_show_the_same_are_one_object_also_after_the_change(novelty: str) -> None:
+    """That they are others then would tell an agent in this process, which looks at nothing but `is`."""
+    (trial,) = DOMAIN.trials(1, novelty=novelty, unchanged=0, max_steps=4000)
+    seen: dict[tuple[int, float], Turn] = {}
+    shown = [turn for turn, _ in play(DOMAIN.world(trial), lambda turn: 32)][1:-1]
+    assert all(seen.setdefault((turn.observation, turn.reward), turn) is turn for turn in shown)
+
+
 @pytest.mark.parametrize("novel", [np.array([0.5]), (0.1, 0.9), [0.5]])
 def test_an_array_as_a_belief_is_the_learners_fault(novel: Any) -> None:
     rollout = Rollout(DOMAIN.world(DOMAIN.trials(1, tasks="micro4", unchanged=0)[0]))

@@ -179,21 +179,23 @@ def test_giving_up_scores_nothing(counts: bool) -> None:
     assert (turn.last, turn.feedback, world.truth.detail) == (
         "terminated",
         {"performance": 0.0},
-        {"won": False, "ticks": 0},
+        {"won": False, "ticks": 0} | ({} if counts else {"score": 0.0}),
     )
     world.close()
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(("counts", "performance"), [({"death_counts": False}, 0.9), ({}, 0.0)])
-def test_dying_does_not_pay_unless_told_otherwise(counts: dict[str, Any], performance: float) -> None:
+@pytest.mark.parametrize(("counts", "told"), [({"death_counts": False}, 0.9), ({}, 0.0)])
+def test_dying_never_pays_whatever_agents_are_told(counts: dict[str, Any], told: float) -> None:
     world = open_world(DUEL, "poison:hard", before=1, player_health=1, limit=100, **counts)
     ends = []
     for turn in play(world, _still):
         if turn.last:
-            ends.append((world.truth.novel, turn.last, world.truth.detail["won"], world.truth.performance))
-    assert ends[1][:3] == (True, "terminated", False)
-    assert ends[1][3] == pytest.approx(performance, abs=0.06)
+            ends.append((world.truth, turn.last, turn.feedback["performance"]))
+    truth, last, said = ends[1]
+    assert (truth.novel, last, truth.performance, truth.detail["won"]) == (True, "terminated", 0.0, False)
+    assert said == pytest.approx(told, abs=0.06)
+    assert truth.detail.get("score") == (said if counts else None)
 
 
 @pytest.mark.engine

@@ -234,6 +234,14 @@ def test_noise_on_numbers_without_a_real_range_is_small() -> None:
     assert 0 < np.abs(seen - 1).max() < 2
 
 
+def test_changed_parts_come_in_the_order_they_had() -> None:
+    """Even an isolated agent sees the order of keys."""
+    space = gs.Dict({"b": gs.Box(0, 1, (4,)), "a": gs.Discrete(3)})
+    effects = ObservationEffects(GymSettings(noise=0.5), space, random.Random(1))
+    for shown in ({"b": np.zeros(4), "a": 1, "more": 2}, {"a": 1, "more": 2, "b": np.zeros(4)}):
+        assert list(effects.apply(shown)) == list(shown)
+
+
 def test_the_same_sensors_are_blank_in_every_episode() -> None:
     space = gs.Box(-9, 9, (8,), np.float64)
     one, other = (observations(space, [np.full(8, value)], dead_sensors=0.25)[0] for value in (1.0, 2.0))

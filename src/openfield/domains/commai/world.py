@@ -55,6 +55,7 @@ class CommaiWorld:
         self._seed, self._red_light = trial.seed, trial.red_light
         self._settings, self._changed, self._onset = settings, changed, onset
         self._course, self._phases = course, trial.phases
+        self._made: dict[tuple[int, float, bool | float | None], Turn] = {}
         self._novel, self._strength, self._change_now = False, None if course is None else 0.0, ""
 
     def reset(self) -> Turn:
@@ -240,7 +241,7 @@ class CommaiWorld:
         light = show_light(self._red_light, self._novel, self._strength)
         sign = settings.reward_sign
         look = (lambda: self.look("map")) if settings.show_world else None
-        self._turns = TurnsByReward(lambda reward: Turns(shown, reward * sign, light, look))
+        self._turns = TurnsByReward(lambda reward: Turns(shown, reward * sign, light, look, self._made))
         self._free = self._turns[0]
         self._priced: dict[int, dict[Any, Turns | None]] = {}
         if settings.reward_delay or self._delay is not None:
@@ -305,13 +306,15 @@ class TurnsByReward(dict[float, "Turns"]):
 class Turns(dict[str, Turn]):
     """The turns that show a symbol with one reward, made once each: a trial has a few hundred at most.
 
-    With `look` they are made every time, because the map may have changed.
+    With `look` they are made every time, because the map may have changed. Turns that show the same are one object also
+    after the world has changed: that they were others then would tell an agent.
 
     Args:
         shown: From the teacher's symbol to the observation.
         reward: The reward of these turns.
         red_light: The red light of these turns.
         look: Reads the map that the feedback shows; None shows none.
+        made: All turns of the trial.
     """
 
     def __init__(
@@ -320,9 +323,11 @@ class Turns(dict[str, Turn]):
         reward: float,
         red_light: bool | float | None,
         look: Callable[[], str] | None = None,
+        made: dict[tuple[int, float, bool | float | None], Turn] | None = None,
     ) -> None:
         super().__init__()
         self._shown, self._reward, self._red_light, self._look = shown, reward, red_light, look
+        self._made = {} if made is None else made
 
     def __missing__(self, symbol: str) -> Turn:
         turn = Turn(observation=self._shown(symbol), red_light=self._red_light)
@@ -330,7 +335,7 @@ class Turns(dict[str, Turn]):
             turn = msgspec.structs.replace(turn, reward=self._reward)
         if self._look is not None:
             return msgspec.structs.replace(turn, feedback=self._look() or None)
-        self[symbol] = turn
+        self[symbol] = turn = self._made.setdefault((turn.observation, turn.reward, turn.red_light), turn)
         return turn
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _AGENTS = "openfield.domains.doom.agents"
 KEEPS_TIME = (
-    "death_counts is false: a lost episode scores the share of time left (the published formula of the duel), "
-    "so an early death scores high"
+    "death_counts is false: agents are told the published score of the duel, by which a lost episode keeps the share "
+    "of time left and an early death scores high; its performance is 0 here"
 )
 
 

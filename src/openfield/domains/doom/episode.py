@@ -76,7 +76,9 @@ class DoomEpisode:
         self.reward = 0.0
         self.won = False
         self.performance = 1.0
-        """The share of time that is left. It is 0 after giving up, and after losing if `death_counts`."""
+        """The share of time that is left, as agents are told. It is 0 after giving up, and after losing if
+        `death_counts`."""
+        self.lost = False
         self.ended: Ending | None = None
         self._state: GameState | None = None
         self._snapshot = self._reader.read(engine.begin(name, seed))
@@ -177,9 +179,10 @@ class DoomEpisode:
 
     def _end(self, how: Ending) -> None:
         self.ended = how
+        self.lost = not self.won and (how == "terminated" or self._score_ticks == self._settings.limit)
         if self.won:
             self.reward = self.performance
-        elif self._settings.death_counts and (how == "terminated" or self._score_ticks == self._settings.limit):
+        elif self.lost and self._settings.death_counts:
             self.performance = 0.0
 
 

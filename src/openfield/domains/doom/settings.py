@@ -57,7 +57,7 @@ class DoomSettings(Settings, frozen=True):
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
     death_counts: Annotated[
-        bool, Meta(description="A lost episode has performance 0; if false, the share of time that is left.")
+        bool, Meta(description="Agents are told 0 for a lost episode; if false, the share of time that is left.")
     ] = True
     light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = False
     observation: Annotated[

@@ -185,6 +185,8 @@ class DoomWorld:
         """Return the last turn of an episode."""
         episode = self._episode
         detail = {"won": episode.won, "ticks": episode.ticks}
+        if not self._settings.death_counts:
+            detail["score"] = episode.performance
         self.truth = self._true(episode_over=True, detail=detail)
         return Turn(
             ask=Ask.NONE,
@@ -198,7 +200,7 @@ class DoomWorld:
 
     def _true(self, **more: Any) -> Truth:
         """Return what is true now."""
-        moment, performance = self._moment, self._episode.performance
+        moment, performance = self._moment, 0.0 if self._episode.lost else self._episode.performance
         if moment.strength is None:
             return Truth(novel=moment.novel, performance=performance, **more)
         return Truth(

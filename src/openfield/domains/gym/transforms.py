@@ -35,10 +35,14 @@ def has_part(space: GymSpace, fits: Callable[[GymSpace], bool]) -> bool:
 
 
 def change_parts(space: GymSpace, value: Any, change: Callable[[GymSpace, Any], Any]) -> Any:
-    """Return a value with each part changed. Parts of a tuple come back in the form they had."""
+    """Return a value with each part changed. Parts come back in the form and the order they had.
+
+    In the order of the space they would tell an agent that something was changed.
+    """
     match space:
         case gym_spaces.Dict():
-            return {name: change_parts(part, value[name], change) for name, part in space.items()}
+            changed = {name: change_parts(part, value[name], change) for name, part in space.items()}
+            return {name: changed.get(name, each) for name, each in value.items()}
         case gym_spaces.Tuple():
             parts = [change_parts(part, each, change) for part, each in zip(space, value, strict=True)]
             return parts if isinstance(value, list) else tuple(parts)
