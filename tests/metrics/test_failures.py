@@ -57,7 +57,7 @@ def test_in_an_unchanged_trial_every_missing_episode_is_an_alarm() -> None:
         ("agent_error", "", True),
         ("agent_timeout", "No answer in time.", True),
         ("truncated", "Cut off by a limit on the agent: episode_turns is 9.", True),
-        ("truncated", "", False),  # its protocol let it leave
+        ("truncated", "", True),  # its protocol let it leave
         ("done", "", False),
         ("world_error", "the world broke", False),
         ("harness_error", "we broke", False),
@@ -68,6 +68,16 @@ def test_only_an_agent_fails(outcome: str, note: str, failed: bool) -> None:
     cell = stop(3, outcome, note)
     assert has_failed(cell) is failed
     assert (fill(cell) is not cell) is failed
+
+
+def test_who_ends_a_test_early_does_not_stop_when_it_is_ahead() -> None:
+    filled = fill(stop(4, "truncated", ""))
+    assert [one.failed for one in filled.episodes] == [False] * 4 + [True] * 2
+    whole = stop(6, "truncated", "")
+    assert fill(whole) is whole
+    for other in ({"phases": (Phase("training", 9),)}, {"imported": "results.json"}):
+        cell = replace(stop(4, "truncated", ""), trial=replace(whole.trial, **other))
+        assert fill(cell) is cell
 
 
 def test_faults_of_ours_count_neither_way() -> None:

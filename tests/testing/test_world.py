@@ -142,7 +142,10 @@ def test_novelties_of_rewards_are_not_judged_where_none_is_paid_any_more() -> No
     ("name", "said"),
     [
         ("SHOWS_SPARE_KEY", "observation.spare is 0 exactly when the world is novel (backwards), and not there"),
-        ("SHOWS_ORDER", "observation.other order of a, at, b, noise is True exactly when the world is novel (backwards)"),
+        (
+            "SHOWS_ORDER",
+            "observation.other order of a, at, b, noise is True exactly when the world is novel (backwards)",
+        ),
         ("SHOWS_PIXEL", "observation.picture[19][19] is 255 exactly when the world is novel (backwards, leaps:easy, "),
         ("SHARES_GLOBAL", "backwards, with an agent that alters what it is shown: Turn 1 differs"),
         ("ALTERS_TURNS", "backwards: turn 0 is altered after it was shown"),

@@ -1,7 +1,8 @@
 """Count everyone who started: fill in the episodes that an agent failed to play, so that failing never pays.
 
 Cells -> cells, before anything is measured. An episode that an agent failed to play has performance 0, is an alarm as
-long as the world has not changed, and a miss from the change on. Faults of the harness or of a world count neither way.
+long as the world has not changed, and a miss from the change on. So is one that it left out, where its protocol lets it
+end a test early: else it could stop when it is ahead. Faults of the harness or of a world count neither way.
 """
 
 from __future__ import annotations
@@ -26,9 +27,17 @@ DEFAULT_EPISODES = 20
 
 
 def has_failed(cell: CellRecord) -> bool:
-    """Return whether the agent failed, or was cut off by one of its limits. One that was free to leave has not."""
+    """Return whether the agent failed, was cut off by one of its limits, or left a test early."""
     outcome = cell.outcome or ""
-    return outcome.startswith("agent_") or (outcome == "truncated" and bool(cell.note))
+    return outcome.startswith("agent_") or (outcome == "truncated" and (bool(cell.note) or _has_left(cell)))
+
+
+def _has_left(cell: CellRecord) -> bool:
+    """Return whether episodes of a test are missing. Training may end early, and imported results are what they are."""
+    trial = cell.trial
+    if trial.is_training or trial.imported is not None:
+        return False
+    return counts_steps(trial) or len(cell.episodes) < sum(phase.episodes for phase in trial.phases)
 
 
 def apply_policy(cells: Iterable[CellRecord], policy: Policy) -> list[CellRecord]:
@@ -44,7 +53,7 @@ def _leave_out(cell: CellRecord) -> CellRecord:
 def _fill(cell: CellRecord) -> CellRecord:
     """Return a cell with all its episodes: those that were played, and those that its agent failed to play."""
     played = list(cell.episodes)
-    if cell.outcome == "truncated" and played:  # the last one is what the limit cut off
+    if cell.outcome == "truncated" and cell.note and played:  # the last one is what the limit cut off
         played[-1] = _fail(played[-1], any(episode.novel for episode in played))
     changed = any(episode.novel for episode in played)
     missing = _missing_by_steps(cell, played) if counts_steps(cell.trial) else _missing_by_episodes(cell, played)
