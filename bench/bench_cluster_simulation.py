@@ -30,8 +30,8 @@ import msgspec
 
 import openfield as of
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.recorder import Emit
-from openfield.journal.schema import digest_chunk, open_to_read
+from openfield.journal.recorder import Emit, digest_chunk
+from openfield.journal.schema import open_to_read
 from openfield.journal.writer import Journal
 from openfield.record import REPLY_ENCODER, AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.registry import find_domain
@@ -125,7 +125,7 @@ def read_groups(path: Path, cell: CellRecord) -> list[list[Entry]]:
     db = open_to_read(path)
     query = "SELECT cell, attempt, first, count, crc, data FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
     rows = [Chunk(*row) for row in db.execute(query, (cell.id, cell.attempt))]
-    chunks = [msgspec.structs.replace(chunk, digest=digest_chunk(chunk.data)) for chunk in rows]
+    chunks = [msgspec.structs.replace(chunk, digest=digest_chunk(chunk)) for chunk in rows]
     db.close()
     fields = ("number", "phase", "novel", "turns", "performance", "belief", "ended", "detail")
     ends = [
