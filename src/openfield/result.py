@@ -118,7 +118,7 @@ class Result:
             paths: The files, or a single one.
             baseline: The agent that others are compared with; each domain's own if not given.
             rename: Agent -> the name that it has here.
-            superseded: Show what earlier versions of agents played before it was played again, too.
+            superseded: Also show what earlier versions of agents had played to the end.
         """
         self.paths = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         self.baseline = baseline

@@ -78,8 +78,8 @@ def find_trials(deviation: float, detect: float, power: float) -> int | None:
 
     Args:
         deviation: The standard deviation of the difference from trial to trial.
-        detect: The difference that is to be seen.
-        power: How often it is to be seen.
+        detect: The difference to detect.
+        power: The chance of detecting it.
     """
 
     def shows(n: int) -> bool:
@@ -134,8 +134,8 @@ def find_needs(result: Result, detect: float, power: float) -> list[Need]:
 
     Args:
         result: A pilot, or earlier runs.
-        detect: The difference that is to be seen.
-        power: How often it is to be seen.
+        detect: The difference to detect.
+        power: The chance of detecting it.
     """
     scores: dict[Scenario, dict[str, AgentScores]] = {}
     for (scenario, agent), cells in group_cells(apply_policy(result.cells, "count")).items():

@@ -58,9 +58,9 @@ def plan(
     Args:
         sources: A domain or an experiment file, of which ten trials are played (--trials), or run files.
         agents: Who plays the pilot.
-        pilot: The trials of the pilot; their seeds are others than those of a run.
-        detect: The difference of performances that is to be seen [0.1].
-        power: How often it is to be seen, from 0.5 to 0.99 [0.9].
+        pilot: The trials of the pilot, which are not those of a run.
+        detect: The difference of performances to detect [0.1].
+        power: The chance of detecting it, from 0.5 to 0.99 [0.9].
         output: Keep the pilot in this run file.
         json: Print the answer as JSON.
 

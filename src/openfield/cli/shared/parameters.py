@@ -63,7 +63,7 @@ class VersionOptions:
     rename: Annotated[tuple[str, ...], Parameter(group=MORE, metavar="AGENT=NAME", consume_multiple=False)] = ()
     """Call an agent, or a version of it, something else. Repeat it for further ones."""
     superseded: Annotated[bool, Parameter(group=MORE)] = False
-    """Show what earlier versions of agents played to the end before they were played again, too."""
+    """Also show what earlier versions of agents had played to the end."""
 
     def choose(self) -> VersionChoice:
         """Return the options of `Result`."""
