@@ -85,6 +85,11 @@ def test_ties() -> None:
     assert same == "All 4 agents do equally well after the change (0.50, 95 % interval 0.40 to 0.60)."
 
 
+def test_a_p_value_of_one_is_no_lower_bound() -> None:
+    pairs = against("ada", "bob", 0.0, 1.0), against("ada", "cyd", 0.0, 1.0)
+    assert tell(group("ada", 0.3), group("bob", 0.2), group("cyd", 0.1), pairs=pairs).endswith("; p = 1.")
+
+
 def test_too_few_trials_compare_nobody() -> None:
     means = {"ada": 0.1, "bob": 0.2}
     few = [AgentResults(name, SWAP, 3, 0, {"done": 3}, {"after": guess(mean, 3)}) for name, mean in means.items()]

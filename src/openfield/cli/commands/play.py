@@ -195,9 +195,11 @@ def _tell_truth(asked: _Asked, cells: Sequence[Cell]) -> None:
     with Run(asked.path) as run:
         if run.cell(cell.id).outcome not in SCORED:
             return
+    truth, *_ = reveal_trial(asked.domain, cell, asked.path, with_film=False).as_lines()
+    print(escape_controls(truth), flush=True)
     print("The agents of the domain play the same trial …", file=sys.stderr, flush=True)
     play_agents(asked.domain, [each.trial for each in cells], name_agents_file(asked.path))
-    for line in reveal_trial(asked.domain, cell, asked.path, with_film=False).as_lines():
+    for line in reveal_trial(asked.domain, cell, asked.path, with_film=False).as_lines()[1:]:
         print(escape_controls(line))
     name, run_file = quote(str(asked.name)), quote(str(asked.path))
     print(f"\nRecorded in {asked.path}. See it: openfield view {run_file}   Another world: openfield play {name}")

@@ -31,7 +31,7 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def prose(self) -> Markup | None:
-        """What the agent said as HTML, if it wrote Markdown; what it was asked is laid out by whoever asked."""
+        """What the agent said as HTML, if it wrote Markdown. Questions keep the lines in which they were asked."""
         return render_prose(self.text) if self.is_own else None
 
 
