@@ -94,6 +94,11 @@ def test_nesting_without_end_is_a_protocol_fault(line: bytes) -> None:
         list(LineDecoder().feed(line + b"\n"))
 
 
+def test_a_line_of_too_many_values_is_a_protocol_fault() -> None:
+    with pytest.raises(AgentProtocol, match="a message of more than 4,000,000 values"):
+        list(LineDecoder().feed(b'{"type": "reply", "action": [' + b"[]," * 600_000 + b"1]}\n"))
+
+
 def test_a_line_without_end_is_a_protocol_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 1000)
     reader = LineDecoder()

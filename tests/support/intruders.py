@@ -70,6 +70,13 @@ class Caller(Intruder):
             return type(error).__name__
 
 
+class Nester(Intruder):
+    """Replies with a few bytes that take much memory where they are read."""
+
+    def attempt(self) -> Any:
+        return [[]] * 600_000
+
+
 class Assassin(Intruder):
     """Sends signals to its parent, its group and every process it may send one to."""
 

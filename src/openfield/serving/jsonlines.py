@@ -19,7 +19,7 @@ import numpy as np
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
 from openfield.journal.receipt import Receipt, find_loop_queue
-from openfield.record import SMALL_ARRAY
+from openfield.record import MAX_VALUES, SMALL_ARRAY
 from openfield.serving.listen import BACKLOG, FORGET_SECONDS, ConnectionTasks, MemoryBudget
 
 if TYPE_CHECKING:
@@ -259,6 +259,8 @@ class _Exchange:
 
 
 def _decode(line: bytes) -> FromAgent:
+    if len(line) > MAX_VALUES // 8 and line.count(b",") + 8 * (line.count(b"[") + line.count(b"{")) > MAX_VALUES:
+        raise AgentProtocol(f"a message of more than {MAX_VALUES:,} values")
     try:
         return _FROM_AGENT.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

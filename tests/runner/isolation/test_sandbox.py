@@ -420,6 +420,11 @@ def test_files_in_memory_count_as_memory(path: Path) -> None:
         assert (cell.outcome, "used more than 200MB of memory" in cell.note) == ("agent_error", True)
 
 
+def test_a_reply_of_too_many_values_is_not_read(path: Path, way: str) -> None:
+    cell = play(path, [intruders.Nester])
+    assert (cell.outcome, cell.note) == ("agent_protocol", "The agent's reply has more than 4,000,000 values.")
+
+
 def test_files_have_a_greatest_size(path: Path, way: str) -> None:
     cell = play(path, [intruders.Writer], file_size="1MB")
     assert (cell.outcome, "File too large" in cell.note) == ("agent_error", True)

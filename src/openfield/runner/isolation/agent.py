@@ -30,6 +30,7 @@ from openfield.parameters import LLM, AgentText, read_agent, strip_parameters
 from openfield.processes.channel import Channel
 from openfield.processes.child import describe_exit
 from openfield.processes.program import ModuleProcess
+from openfield.record import MAX_VALUES, has_too_many_values
 from openfield.registry import PROCESS_AGENT, WITH_DETECTOR, absolute, check_agent_source, domain_source, load
 from openfield.runner.deadline import FACTOR, MIN_SECONDS
 from openfield.runner.isolation import messages
@@ -121,6 +122,8 @@ class IsolatedAgent:
     def __call__(self, turn: Turn) -> Reply:
         """Answer a turn."""
         body = self._line.ask(messages.TURN, pack_turn(turn), messages.REPLY, self._patience)
+        if has_too_many_values(body):  # they would be made in our process
+            raise AgentProtocol(f"The agent's reply has more than {MAX_VALUES:,} values.")
         try:
             return _REPLIES.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
