@@ -26,6 +26,10 @@ THEN = " then "
 """What stands between the stages of a world that changes more than once: `swapped then none then swapped`."""
 DIGITS = 12
 """Decimals of a strength: the last bits of a sine depend on the machine, and a replay must not."""
+MAX_TIME = 1_000_000_000
+"""Episodes or turns: more than any trial has."""
+MAX_NUMBER = 1e100
+"""Larger numbers of a process run over where they are squared and summed up."""
 
 
 class Parameter(NamedTuple):
@@ -44,10 +48,12 @@ class Parameter(NamedTuple):
     def check(self, name: str, value: float, text: str) -> float:
         """Return a value that is allowed; refuse others."""
         above = value > self.low if self.open_low else value >= self.low
-        if not (above and value <= self.high and math.isfinite(value)) or (self.whole and value != int(value)):
+        most = min(self.high, MAX_TIME) if self.whole else self.high
+        if not (above and value <= most and abs(value) <= MAX_NUMBER) or (self.whole and value != int(value)):
             kind = "a whole number" if self.whole else "a number"
             low = f"{'above' if self.open_low else 'of at least'} {self.low:g}" if math.isfinite(self.low) else ""
             high = f"up to {self.high:g}" if math.isfinite(self.high) else ""
+            high = f"and at most {MAX_TIME if self.whole else MAX_NUMBER:,}" if value > MAX_TIME else high
             raise InvalidInput(f"'{text}': {name} must be {' '.join(filter(None, (kind, low, high)))}, not {value:g}.")
         return value
 
@@ -332,7 +338,7 @@ def _read(text: str) -> ChangeProcess:
     if given["over"]:
         numbers, unit, shape = {"over": given["over"], "step": given["step"] or "1"}, given["over_unit"], "over"
     elif given["every"]:
-        half = str((int(float(given["every"])) + 1) // 2)
+        half = str((int(min(float(given["every"]), MAX_TIME)) + 1) // 2)
         numbers, unit, shape = (
             {"every": given["every"], "stay": given["every_stay"] or half},
             given["every_unit"],
@@ -393,8 +399,8 @@ def _check_together(shape: str, numbers: Numbers, text: str) -> None:
 def _make_points(given: Mapping[str, str], unit: Unit, text: str) -> ChangeProcess:
     points = [(float(time), float(strength)) for time, strength in given.items()]
     times = [time for time, _ in points]
-    if not points or times != sorted(set(times)) or times[0] < 0:
-        raise InvalidInput(f"'{text}': points have times from 0 on, in order, each with a strength.")
+    if not points or times != sorted(set(times)) or times[0] < 0 or times[-1] > MAX_TIME:
+        raise InvalidInput(f"'{text}': points have times from 0 to {MAX_TIME:,}, in order, each with a strength.")
     if not all(0.0 <= strength <= 1.0 for _, strength in points):
         raise InvalidInput(f"'{text}': a strength is a number from 0 to 1.")
     if not any(strength for _, strength in points):
