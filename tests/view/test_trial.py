@@ -295,6 +295,49 @@ def test_a_transcript_is_searched_and_copied(
     assert copied.count("### turn ") == copied.count("**Answered**") == left
 
 
+def test_a_search_goes_beyond_the_turns_that_are_shown(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    page = visit(server).go(f"{place(recorded)}/turns?from=2")
+    assert page.locator("#elsewhere").is_hidden()
+    page.keyboard.press("/")
+    page.keyboard.type("at")  # every observation has it
+    page.locator("#elsewhere", has_text="2 turns.").wait_for()
+    page.locator("#elsewhere a", has_text="turn 1").click()
+    page.wait_for_url("**/turns?from=0#turn-1")
+    page.locator("#turn-0").wait_for()
+
+
+def wordy(turn: of.Turn) -> of.Reply:
+    """Write Markdown."""
+    said = "I go **left**:\n\n```\nleft\n```\n\n![x](http://evil.example/x.png) <script>document.title='taken'</script>"
+    asked = {"role": "user", "content": "**where** to?"}
+    return of.Reply("left", note={"transcript": [asked, {"role": "assistant", "content": said}]})
+
+
+def test_markdown_of_an_agent_is_laid_out_and_copied_as_it_was_written(visit: Visits, tmp_path: Path) -> None:
+    path = tmp_path / "wordy.sqlite"
+    of.run({"wordy": wordy}, of.trials(FILMED, count=1, before=1, after=1, unchanged=0, patience=3), path, workers=0)
+    with Run(path) as run:
+        (cell,) = run.cells()
+    with open_viewer(path) as server:
+        shown = visit(server)
+        shown.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = shown.go(f"/runs/{name_run(path)}/trials/{cell.id}/turns")
+        own = page.locator("dd.own").first
+        assert own.locator("strong").inner_text() == "left"
+        assert own.locator("img, script, a").count() == 0
+        assert page.locator("dd:not(.own)").first.inner_text() == "**where** to?"
+        page.locator("#copy").click()
+        page.locator("#found", has_text="Copied").wait_for()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.count("I go **left**:") == page.locator(".entry").count()
+        page.keyboard.press("m")
+        assert own.locator("strong").is_hidden()
+        assert own.inner_text().startswith("I go **left**:")
+        assert page.title() != "taken"
+
+
 def test_a_film_is_made_once(
     visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
