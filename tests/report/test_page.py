@@ -101,6 +101,8 @@ class TestContent:
         assert 'aria-label="Performance and belief of ada, bob, cyd, episode by episode"' in section
         assert section.count('class="agent own ') == 6
         assert 'class="overlaid"' not in render(make_run(["ada"]))
+        assert "The best 10 of 12 agents" not in section
+        assert "The best 10 of 12 agents" in render(make_run([f"agent {number}" for number in range(12)]))
 
     def test_failures_come_first(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])

@@ -81,7 +81,7 @@ def templates() -> Environment:
     made.globals |= {name: getattr(addresses, name) for name in vars(addresses) if name.endswith("_address")}
     made.globals |= {name: getattr(drawing, name) for name in vars(drawing) if name.startswith("draw_")}
     made.globals |= {"style": _read_style, "pick_evenly": pick_evenly, "about_controls": CONTROLS, "about_loose": LOOSE}
-    made.globals |= {"share_range": drawing.share_range}
+    made.globals |= {"share_range": drawing.share_range, "max_overlaid": drawing.MAX_OVERLAID}
     made.filters |= FILTERS
     return made
 
