@@ -40,3 +40,11 @@ def test_an_array_cannot_stop_by_itself(tmp_path: Path, openfield: Any) -> None:
     said = openfield("slurm", str(file), "--array", "2")
     assert said.status == 2
     assert "a task does not see the trials of the others: leave out --until 'decided'" in said.err
+
+
+def test_an_array_is_not_registered(tmp_path: Path, openfield: Any) -> None:
+    file = tmp_path / "e.toml"
+    file.write_text(f'domain = "{MAZE}"\nregister = "asked.json"\n')
+    said = openfield("slurm", str(file), "--array", "2")
+    assert said.status == 2
+    assert "registered as a whole, not share by share: leave out register" in said.err

@@ -47,6 +47,8 @@ def slurm(
         merged = output or read.find_path(experiment.stem if read.domains else parts[0].domain.name)
         if read.sealed and read.secret is None:
             raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')
+        if read.register is not None:
+            raise InvalidInput("a run is registered as a whole, not share by share: leave out register.")
         plan = plan_parts(parts, merged)
         if plan.stopping is not None:
             raise InvalidInput(f"a task does not see the trials of the others: leave out {plan.stopping.words}.")
