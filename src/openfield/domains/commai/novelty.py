@@ -50,8 +50,8 @@ _LISTED = (
     Novelty("reward-delay", 6, "rules", "rewards come three steps late", _set(reward_delay=3), "easy"),
     Novelty("reward-delay", 6, "rules", "rewards come twenty steps late", _set(reward_delay=20), "hard"),
     Novelty("reward-sign", 7, "goals", "rewards are punishments and punishments rewards", _set(reward_sign=-1)),
-    Novelty("new-task", 8, "events", "every second instance wants an echo", _set(intruder="micro4"), "easy"),
-    Novelty("new-task", 8, "events", "every second instance is micro14", _set(intruder="micro14"), "hard"),
+    Novelty("new-task", 8, "events", "every second question wants an echo", _set(intruder="micro4"), "easy"),
+    Novelty("new-task", 8, "events", "every second question wants the next letter", _set(intruder="micro14"), "hard"),
 )
 NOVELTIES = SettingNovelties.of(_LISTED, CommaiSettings, ("reward_delay",))
 """Novelties by name; `reward_delay=5` is one too."""
