@@ -463,6 +463,21 @@ def test_a_belief_is_held_after_a_restart() -> None:
     assert later.p_world[10:20].tolist() == [0.7] * 10
 
 
+def test_who_starts_again_states_no_beliefs_with_hindsight() -> None:
+    w = world()
+    w.reset()
+    for number in range(3):
+        w.show(number)
+        at = np.arange(10) + 10 * number
+        w.answers.post(number, {"classification": ResultTable(at, np.full((10, 5), 0.2))})
+    later = AgentAnswers(w.test, binding=True)
+    later.take_over(read_action(msgspec.to_builtins(w.answers.carry())))
+    for number in range(3):
+        later.post(number, {"detection": ResultTable(np.arange(10) + 10 * number, np.full((10, 1), 0.9))})
+    assert np.isnan(later.p_world[:20]).all()
+    assert later.p_world[20:30].tolist() == [0.9] * 10
+
+
 @pytest.mark.parametrize(
     ("onset", "alarms"),
     [(15, at) for at in ((3,), (12,), (12, 16), (15,), (16, 25), (40,))]

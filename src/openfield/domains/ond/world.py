@@ -66,7 +66,6 @@ class TestWorld:
             self.test, settings.threshold, bool(self.red_light), settings.cap, strict, bool(self._built.moments)
         )
         self._number, self._answered, self._closing, self._told = -1, False, False, False
-        self._shown = -1  # the last round that a client was shown
         metadata = self.test.shown(bool(self.red_light))
         metadata.pop("unknown_index", None)  # which is always the first here
         seen: dict[str, Any] = {"metadata": metadata}
@@ -108,7 +107,7 @@ class TestWorld:
         if number > self._current and not (number == self._current + 1 and (number == 0 or self._has_results)):
             text = f"Round {number} is shown when results of round {max(self._current, 0)} are posted."
             raise Refusal("RoundOutOfOrder", f"{text} {ANY_ORDER}")
-        self._shown = max(self._shown, number)
+        self.answers.shown = max(self.answers.shown, number)
 
     def check_order(self, number: int) -> None:
         """Refuse results of a round that is not the current one, or that has had its feedback."""
@@ -121,7 +120,7 @@ class TestWorld:
     @property
     def _current(self) -> int:
         """The round that a client plays: the last one that it was shown or posted."""
-        return max([self._shown, *(number for kind in IN_ORDER for number in self.answers.posted.get(kind, ()))])
+        return max([self.answers.shown, *(number for kind in IN_ORDER for number in self.answers.posted.get(kind, ()))])
 
     @property
     def _has_results(self) -> bool:

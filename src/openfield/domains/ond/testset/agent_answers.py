@@ -72,7 +72,7 @@ class AgentAnswers:
         """Type -> rounds it was posted for."""
         self.latest: dict[str, NDArray[np.int64]] = {}
         """Type -> samples of its last posted round."""
-        self.last_round = UNSAID
+        self.last_round = self.shown = UNSAID
         self.rounds: dict[str, int] = {}
         """Type -> its last posted round."""
         self.declared = False
@@ -176,9 +176,15 @@ class AgentAnswers:
         return self.bound is not None or self.floor is not None
 
     def carry(self) -> Carry:
-        """Return what the next attempt takes over. Beliefs are bound to those of the first attempt."""
+        """Return what the next attempt takes over. Beliefs are bound to those of the first attempt.
+
+        Else a client could look at all rounds, start again, and state beliefs with hindsight.
+        """
         if self.binding:
-            self.locked.lock(self, "detection", np.flatnonzero(~np.isnan(self.p_world)).tolist())
+            seen = max([self.shown, *(number for rounds in self.posted.values() for number in rounds)])
+            stated = ~np.isnan(self.p_world)
+            stated[: self.test.span(max(seen, 0)).start] = True  # also that nothing was stated before the next round
+            self.locked.lock(self, "detection", np.flatnonzero(stated).tolist())
         signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
         return Carry(
             dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry(), self.bound, self.floor
