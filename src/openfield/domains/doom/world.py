@@ -184,7 +184,7 @@ class DoomWorld:
     def _last_turn(self) -> Turn:
         """Return the last turn of an episode."""
         episode = self._episode
-        detail = {"won": episode.won, "ticks": episode.ticks}
+        detail: dict[str, Any] = {"won": episode.won, "ticks": episode.ticks}
         if not self._settings.death_counts:
             detail["score"] = episode.performance
         self.truth = self._true(episode_over=True, detail=detail)
