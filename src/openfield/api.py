@@ -55,7 +55,7 @@ class RunKeywords(PlayKeywords, total=False):
     until: str
     negligible: float
     race: bool
-    register: str | Path | None
+    register: str | None
     question: str
     registered: str
 

@@ -16,7 +16,7 @@ from openfield.report.addresses import name_run
 from openfield.view import Library
 from openfield.view.pages.trial import TurnQuery, find_turns
 from openfield.view.trials import PlayedTrial, TrialReader, draw_timeline, read_turns
-from openfield.view.trials.timeline import HEIGHT, Stretch
+from openfield.view.trials.timeline import HEIGHT, NovelStretch
 from openfield.view.trials.values import CUT, MAX_DEPTH, MAX_TEXT, Shortener, format_value
 from support.places import MAZE
 
@@ -112,7 +112,7 @@ def test_the_timeline_has_a_column_for_each_episode(trial: PlayedTrial) -> None:
     line = draw_timeline(trial)
     assert [column.novel for column in line.columns] == [False] * 3 + [True] * 2
     assert (line.onset, line.onset_x, line.training) == (3, 60.0, 20.0)
-    assert line.novel == [Stretch(60.0, 40.0, 0.0, HEIGHT)]
+    assert line.novel == [NovelStretch(60.0, 40.0, 0.0, HEIGHT)]
     assert all(column.y_belief is not None for column in line.columns)
 
 
@@ -122,9 +122,9 @@ def test_the_timeline_shows_how_strong_a_change_is(trial: PlayedTrial) -> None:
     episodes = tuple(msgspec.structs.replace(each, strength=strength) for each, strength in pairs)
     trial.cell = msgspec.structs.replace(trial.cell, episodes=episodes)
     assert draw_timeline(trial, 100).novel == [
-        Stretch(20.0, 40.0, 50.0, 50.0),
-        Stretch(60.0, 20.0, 0.0, 100.0),
-        Stretch(80.0, 20.0, 98.0, 2.0),
+        NovelStretch(20.0, 40.0, 50.0, 50.0),
+        NovelStretch(60.0, 20.0, 0.0, 100.0),
+        NovelStretch(80.0, 20.0, 98.0, 2.0),
     ]
 
 

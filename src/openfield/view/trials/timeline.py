@@ -53,7 +53,7 @@ class Segment(msgspec.Struct, frozen=True):
     y2: float
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class NovelStretch(msgspec.Struct, frozen=True):
     """Episodes in which the world is changed by the same strength."""
 
     x: float
@@ -71,7 +71,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     beliefs: list[Segment]
     onset: int | None
     onset_x: float | None
-    novel: list[Stretch]
+    novel: list[NovelStretch]
     """Where the world is changed, and how much."""
     training: float
     """How much of the width is training, in percent."""
@@ -129,15 +129,15 @@ def _draw_column(episodes: Sequence[Episode], at: int, count: int, height: int) 
     )
 
 
-def _find_stretches(episodes: Sequence[Episode], height: int) -> list[Stretch]:
+def _find_stretches(episodes: Sequence[Episode], height: int) -> list[NovelStretch]:
     """Return where the world is changed, in stretches of the same strength."""
-    found, start = list[Stretch](), 0
+    found, start = list[NovelStretch](), 0
     for strength, same in groupby(_strength_of(each) for each in episodes):
         length = len(list(same))
         if strength:
             tall = round(max(MIN_STRENGTH, strength * height), 1)
             x, width = (_percent(part, len(episodes)) for part in (start, length))
-            found.append(Stretch(x, width, round(height - tall, 1), tall))
+            found.append(NovelStretch(x, width, round(height - tall, 1), tall))
         start += length
     return found
 
