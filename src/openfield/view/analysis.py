@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -29,6 +29,10 @@ MAX_SHARE = 0.02
 """The share of time that is spent on a run that goes on."""
 WAIT_SECONDS = 0.12
 """How long a page waits for numbers that are not there yet."""
+MAX_SCORED = 1_000
+"""Runs whose scores are kept for the list."""
+MAX_SCORING_SECONDS = 60.0
+"""After this time the scores of the next run are begun."""
 MAX_KEPT = 8
 """How many analyses are kept."""
 
@@ -78,11 +82,6 @@ class BackgroundWork(Generic[T]):
         """Return what was computed of a run last, or why it cannot be, and whether the file has not changed since."""
         job = self._jobs.get(key)
         return (None, False) if job is None else (job.found, job.signature == self._library.sign(key))
-
-    @property
-    def busy(self) -> int:
-        """How many runs are worked on now."""
-        return sum(job.busy for job in list(self._jobs.values()))
 
     def version(self, key: str) -> int:
         """Return how often a run was worked on; it changes when there is something new."""
@@ -175,6 +174,37 @@ class RunScores(msgspec.Struct, frozen=True):
     """Number -> agents with their values, the best first. `score` is the number by which agents are ranked."""
     lack: str = ""
     """Why there are none."""
+
+
+class Scores(BackgroundWork[RunScores]):
+    """The scores of the runs of a library, computed one after the other."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__(library, score_run, MAX_SCORED)
+        self._wanted: list[str] = []
+        self._turn = threading.Lock()
+        self._is_working = False
+
+    def want(self, keys: Iterable[str]) -> None:
+        """Compute these scores next, and forget what was wanted before: a reader looks at one list."""
+        with self._turn:
+            self._wanted = list(keys)
+            if self._is_working or not self._wanted:
+                return
+            self._is_working = True
+        threading.Thread(target=self._work_off, daemon=True).start()
+
+    def _work_off(self) -> None:
+        while True:
+            with self._turn:
+                if not self._wanted:
+                    self._is_working = False
+                    return
+                key = self._wanted.pop(0)
+            began = time.monotonic()
+            with suppress(OpenfieldError):  # it is told where the run is listed
+                self.get(key, MAX_SCORING_SECONDS)
+            time.sleep(time.monotonic() - began)  # pages come first
 
 
 def score_run(_key: str, result: Result) -> RunScores:

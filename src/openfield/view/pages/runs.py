@@ -1,6 +1,6 @@
 """The list of runs: what is in each, how far it is, how agents did, and what was noted about it; live ones first.
 
-Scores are computed beside the page, for a few runs at a time, and come in as they are found.
+Scores are computed beside the page, for one run after the other, and come in as they are found.
 """
 
 from __future__ import annotations
@@ -53,10 +53,6 @@ COLUMNS = {
 }
 """What a reader may choose to see of runs, beside their names, tags and notes."""
 USUAL = ("domain", "agents", "novelties", "score", "cells", "changed")
-MAX_SCORED_AT_ONCE = 3
-"""Runs whose scores are computed at the same time."""
-WAIT_SECONDS = 0.03
-"""How long the list waits for the scores of a run."""
 MAX_ROWS = 200
 """How many runs a page lists."""
 
@@ -113,10 +109,12 @@ def read_runs(request: Request) -> RunsPage:
     found = [run for run in known if _fits(run, search.lower().split(), domain)]
     found.sort(key=SORTS[sort], reverse=sort in LATEST_FIRST)
     found.sort(key=lambda run: not run.summary.is_live)
-    numbers = any(name in NUMBERS for name in columns)
+    numbers, lacking = any(name in NUMBERS for name in columns), list[str]()
+    rows = [_describe(request, run, numbers, lacking) for run in found[:MAX_ROWS]]
+    scores_of(request).want(lacking)
     return RunsPage(
         places=[str(place) for place in library.places],
-        runs=[_describe(request, run, numbers) for run in found[:MAX_ROWS]],
+        runs=rows,
         total=len(known),
         found=len(found),
         search=search,
@@ -130,17 +128,15 @@ def read_runs(request: Request) -> RunsPage:
     )
 
 
-def _describe(request: Request, run: RunEntry, numbers: bool) -> RunRow:
+def _describe(request: Request, run: RunEntry, numbers: bool, lacking: list[str]) -> RunRow:
+    """Return a row; the key of a run whose scores are to be computed is added to a list."""
     row = RunRow(run, _read_pace(request, run))
     if not numbers:
         return row
     if run.summary.problem or not run.summary.played:
         return msgspec.structs.replace(row, unscored=run.summary.problem or "nothing is played yet")
-    work = scores_of(request)
-    found, is_fresh = work.peek(run.key)
-    if not is_fresh and work.busy < MAX_SCORED_AT_ONCE:
-        with suppress(OpenfieldError):
-            found = work.get(run.key, WAIT_SECONDS) or found
+    found, is_fresh = scores_of(request).peek(run.key)
+    lacking += [] if is_fresh else [run.key]
     if isinstance(found, OpenfieldError):
         return msgspec.structs.replace(row, unscored=str(found))
     names = shorten_agents(run.summary.agents)
