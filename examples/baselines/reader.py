@@ -21,7 +21,7 @@ from openfield.registry import find_agent, find_domain
 
 
 class Reader:
-    """Plays as an agent of the domain does, to whom it shows features instead of pictures."""
+    """Plays as an agent of the domain does, and shows it features instead of pictures."""
 
     def __init__(self, spec: Spec, seed: int, network: str, learner: str = "knn") -> None:
         runtime = import_extra("onnxruntime", "onnx", "The learned reader")

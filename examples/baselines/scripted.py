@@ -34,7 +34,7 @@ def balance(turn: of.Turn) -> of.Reply:
 
 
 def land(turn: of.Turn) -> of.Reply:
-    """Lean towards the pad, fire the main engine where it falls faster than its height allows, and stop on the ground."""
+    """Turn towards the pad, fire the main engine where it falls faster than its height allows, and stop on the ground."""
     x, y, speed, fall, angle, turning, left, right = turn.observation
     if left or right:
         return of.Reply(MAIN if fall < -0.1 else NOTHING)
