@@ -9,6 +9,7 @@ import sqlite3
 import zlib
 from contextlib import closing
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -79,6 +80,17 @@ def test_it_is_as_it_was_written(name: str, capsys: pytest.CaptureFixture[str]) 
     with Run(KEPT / f"{name}.sqlite") as run:
         assert list(run.cell_ids()) == TOLD[name]["cells"]
         assert run.fingerprint() == TOLD[name]["fingerprint"]
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_same_words_still_make_the_same_trials(name: str) -> None:
+    """A novelty without a process is what it was: the ids of its trials have not changed."""
+    with Run(KEPT / f"{name}.sqlite") as run:
+        kept = {trial.id for trial in run.trials()}
+    runs = run_path(str(KEPT.parent / "make_kept.py"))["RUNS"]
+    _, novelty, settings = runs.get(name) or runs[{"maze": "maze:MAZE"}.get(name, f"gym:{name[4:]}")]
+    domain = find_domain(SOURCES.get(name, name))
+    assert {trial.id for trial in domain.trials(1, novelty=novelty, **settings)} == kept
 
 
 @pytest.mark.parametrize("name", TOLD)
