@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import openfield as of
 from openfield.cli import run_command
 from openfield.journal.reader import Run
 from support.places import ROOT
@@ -42,6 +43,15 @@ def test_the_bench_is_twelve_agents_in_five_domains_for_three_kinds_of_change(
         assert len({row[1] for row in cells if row[2] == each["domain"]}) == 12
         assert len(each["novelty"]) == 3
         assert sum(row[1] == "counter" and row[2] == each["domain"] for row in cells) >= 6
+
+
+@pytest.mark.slow
+def test_the_bench_is_blind(bench: dict[str, Any]) -> None:
+    for each in bench["domains"]:
+        for novelty in each["novelty"]:
+            trials = of.trials(each["domain"], 2, novelty=novelty, **each["settings"], unchanged=1)
+            windows = {trial.window for trial in trials if not trial.is_training}
+            assert all(window is not None and window[0] < window[1] for window in windows), each["domain"]
 
 
 @pytest.mark.slow
