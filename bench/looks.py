@@ -1,29 +1,45 @@
 """Agents that are looked at after every trial, for `bench_coverage`: how often an anytime interval ever misses.
 
 Two agents do equally well in trials of many kinds. An interval that misses the truth at any of 496 looks has missed.
-What stopping early saves, and what racing eight agents costs, is simulated with the same bets.
+What stopping early saves, and what racing eight agents costs, is found by the code that runs are stopped by, on
+simulated cells.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.cell import Cell
+from openfield.metrics.comparison import AgentScores
+from openfield.metrics.concordance import (
+    WAYS,
+    BlockShape,
+    arrange_blocks,
+    compare_all,
+    count_block,
+    deal_blocks,
+    mean_pairs,
+)
 from openfield.metrics.confidence_sequences import (
     MIN_ASYMPTOTIC,
-    Blocks,
     asymptotic_width,
     follow_mean,
     follow_share,
+    trace_blocks,
     trace_capital,
 )
 from openfield.metrics.stats import MIN_TRIALS, TAIL, bound_mean, estimate_mean, share_below
+from openfield.planning.interim import judge_scores
+from openfield.runner.stopping.batches import Batches, Dropped, Verdict, in_batches
+from openfield.runner.stopping.rule import BATCH, DECIDED, StoppingRule
+from openfield.trial import Phase, Trial
 
 Floats = NDArray[np.floating[Any]]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
@@ -34,8 +50,7 @@ CHUNK = 125
 """Experiments that are simulated at a time, so that memory is bounded."""
 WIDTHS = 100
 """Intervals whose width is averaged."""
-BATCH = 5
-"""Trials between two looks of a run that stops by itself."""
+DOMAIN = "simulated"
 POWER = 0.9
 AGENTS = 8
 
@@ -70,10 +85,10 @@ RETURNS: dict[str, tuple[Draw, float]] = {
 """Returns without bounds, with heavy tails."""
 
 
-def split(samples: int) -> Iterator[tuple[np.random.Generator, int]]:
+def split(samples: int, size: int = CHUNK) -> Iterator[tuple[np.random.Generator, int]]:
     """Yield generators and numbers of experiments."""
-    for first in range(0, samples, CHUNK):
-        yield np.random.default_rng([7, first]), min(CHUNK, samples - first)
+    for first in range(0, samples, size):
+        yield np.random.default_rng([7, first]), min(size, samples - first)
 
 
 def exceeds(values: Floats, truth: float, bounds: tuple[float, float], level: float = LEVEL) -> NDArray[np.bool_]:
@@ -130,56 +145,85 @@ def compare_unbounded_width(draw: Draw) -> float:
     return ours / theirs
 
 
+SHAPE = BlockShape(2, 1, 2.5)
+
+
+class Place(NamedTuple):
+    """A trial by its number in the plan."""
+
+    number: int
+    seed: int
+    is_unchanged_twin: bool
+
+
 @dataclass(frozen=True)
 class Blinded:
-    """Blocks of two changed trials and an unchanged one: beliefs over episodes, and onsets."""
+    """A blind plan, in batches of five changed trials and two unchanged ones."""
 
     length: int
     window: tuple[int, int]
-    weight: float
+    batches: int = 72
+    shape: BlockShape = SHAPE
 
     @property
-    def most(self) -> float:
-        """The most pairs that a block can have."""
-        least, latest = (self.length - onset for onset in self.window)
-        both = (
-            soon * least + (2 - soon) * latest + self.weight * soon * (2 - soon) * (least - latest) for soon in range(3)
-        )
-        return max(both)
+    def mean(self) -> float:
+        """How many pairs a block has on average."""
+        return mean_pairs(self.length, self.window, self.shape)
 
-    def draw(self, beliefs: Any, random: np.random.Generator, blocks: int) -> tuple[Floats, Floats]:
-        """Draw blocks and return the wins and pairs of each."""
-        onsets = random.integers(self.window[0], self.window[1] + 1, (blocks, 3))
-        onsets[:, 2] = self.length
-        changed = onsets[..., None] <= np.arange(self.length)
-        said = beliefs(random, changed.reshape(-1, self.length)).reshape(changed.shape)
-        wins, pairs = np.zeros(blocks), np.zeros(blocks)
-        for one, two in ((0, 1), (1, 0), (0, 2), (1, 2)):
-            met = changed[:, one] & ~changed[:, two]
-            weight = 1.0 if two == 2 else self.weight
-            wins += weight * (met * np.heaviside(said[:, one] - said[:, two], 0.5)).sum(-1)
-            pairs += weight * met.sum(-1)
-        return wins, pairs
+    @cached_property
+    def rounds(self) -> list[list[list[list[Place]]]]:
+        """The trials as reports deal them: rounds, ways, blocks, trials."""
+        random, places = np.random.default_rng(3), list[Place]()
+        for number in range(self.batches):
+            kinds = [(5 * number + at, False) for at in range(5)] + [(2 * number + at, True) for at in range(2)]
+            random.shuffle(kinds)
+            places += [Place(len(places) + at, int(seed), bool(twin)) for at, (seed, twin) in enumerate(kinds)]
+        return list(deal_blocks(places, self.shape))
+
+    def play(self, beliefs: Any, random: np.random.Generator, count: int) -> Iterator[tuple[int, int, Floats]]:
+        """Yield for each block its way, when its last trial is over, and its wins and pairs in each experiment."""
+        for ways in self.rounds:
+            places = list(dict.fromkeys(place for blocks in ways for block in blocks for place in block))
+            numbers = {place: number for number, place in enumerate(places)}
+            onsets = random.integers(self.window[0], self.window[1] + 1, (count, len(places)))
+            onsets[:, [place.is_unchanged_twin for place in places]] = self.length
+            changed = onsets[..., None] <= np.arange(self.length)
+            said = beliefs(random, changed.reshape(-1, self.length)).reshape(changed.shape)
+            there = np.ones(changed.shape, dtype=bool)
+            tables = compare_all(said, changed, there, there)
+            for way, blocks in enumerate(ways):
+                for block in blocks:
+                    found = count_block(tables, [numbers[place] for place in block], self.shape)
+                    yield way, max(place.number for place in block), found
+
+    def find_truth(self, beliefs: Any) -> float:
+        """Return the share of pairs that are won, over many blocks."""
+        found = sum(each.sum(axis=-1) for _, _, each in self.play(beliefs, np.random.default_rng(1), 1000))
+        return float(found[0] / found[1])
 
 
-def miss_share(beliefs: Any, shape: Blinded, samples: int) -> float:
-    """How often the interval of concordance ever misses, over as many blocks as 500 changed trials have."""
-    wins, pairs = shape.draw(beliefs, np.random.default_rng(1), 400_000)
-    truth, most, missed = float(wins.sum() / pairs.sum()), shape.most, 0
-    for random, count in split(samples):
-        wins, pairs = (each.reshape(count, -1) for each in shape.draw(beliefs, random, count * TRIALS // 2))
-        above = trace_capital(wins / (truth * most) - pairs / most)
-        below = trace_capital((pairs - wins) / ((1 - truth) * most) - pairs / most) if truth < 1 else above
-        missed += int((np.maximum(above, below) > math.log(2 / LEVEL)).any(-1).sum())
+def miss_share(beliefs: Any, plan: Blinded, samples: int) -> float:
+    """How often the interval of concordance ever misses, looked at after each of 504 trials."""
+    truth, missed, total = plan.find_truth(beliefs), 0, 7 * plan.batches
+    for random, count in split(samples, 25):
+        gains = np.zeros((2, count, WAYS, total))
+        for way, at, (wins, pairs) in plan.play(beliefs, random, count):
+            gains[0, :, way, at] = wins / (truth * plan.mean) - 1
+            gains[1, :, way, at] = (pairs - wins) / ((1 - truth) * plan.mean) - 1
+        won = trace_blocks(gains) > math.log(2 / LEVEL)
+        missed += int(won.any(axis=(0, -1)).sum())
     return missed / samples
 
 
-def find_share_width(beliefs: Any, shape: Blinded, blocks: int) -> float:
-    """The mean width of the interval of concordance after a number of blocks."""
-    random, widths = np.random.default_rng(13), []
-    for _ in range(WIDTHS):
-        wins, pairs = shape.draw(beliefs, random, blocks)
-        low, high = follow_share(Blocks(wins, pairs, np.full(blocks, shape.most)))
+def find_share_width(beliefs: Any, plan: Blinded) -> float:
+    """The mean width of the interval of concordance after 50 trials."""
+    ways: list[list[Floats]] = [[] for _ in range(WAYS)]
+    for way, at, found in plan.play(beliefs, np.random.default_rng(13), WIDTHS):
+        if at < WIDTH_TRIALS:
+            ways[way].append(found)
+    widths = []
+    for one in range(WIDTHS):
+        low, high = follow_share(arrange_blocks([[each[:, one] for each in way] for way in ways], 0.0, plan.mean))
         widths.append(high - low)
     return float(np.mean(widths))
 
@@ -205,55 +249,76 @@ def find_fixed_trials(draw: Draw) -> int:
     return high
 
 
-def count_until_decided(draw: Draw, samples: int, batch: int = BATCH) -> float:
-    """The mean number of trials until the interval of the difference excludes 0, looked at after each batch."""
-    counts = []
+def make_run(rule: StoppingRule, agents: Sequence[str], trials: int) -> list[Cell]:
+    """Return the cells of a run that stops by itself, in batches."""
+    phases = (Phase("test", 5), Phase("test", 5, ("change",)))
+    planned = [Trial(domain=DOMAIN, version=1, seed=seed, phases=phases) for seed in range(trials)]
+    return [Cell(agent, trial) for trial in in_batches(planned, rule.batches[DOMAIN]) for agent in agents]
+
+
+def play_run(rule: StoppingRule, cells: Sequence[Cell], scores: Mapping[str, Floats]) -> tuple[int, list[str]]:
+    """Play cells as the scheduler does, batch by batch, and look between them.
+
+    Args:
+        rule: The rule of the run.
+        cells: All that are planned.
+        scores: Agent -> its performance in each trial, by the trial's seed.
+
+    Returns:
+        How many cells were played, and what the looks found.
+    """
+    known, batches, said = (
+        {cell.id: cell for cell in cells},
+        Batches(cells, rule, {cell.id for cell in cells}),
+        list[str](),
+    )
+    done: dict[str, dict[str, float]] = {agent: {} for agent in scores}
+    played = 0
+
+    def look(trials: Collection[str], playing: Collection[str]) -> Verdict:
+        wanted = set(trials)
+        own = {
+            agent: {trial: value for trial, value in each.items() if trial in wanted} for agent, each in done.items()
+        }
+        verdict = judge_scores(rule, {agent: AgentScores(each, {}) for agent, each in own.items()}, playing, "")
+        said.extend([verdict.over, *verdict.settled.values()])
+        return verdict
+
+    steps = list(batches.begin(look))
+    while steps:
+        for cell in (known[name] for step in steps if not isinstance(step, Dropped) for name in step):
+            done[cell.agent][cell.trial.id] = float(scores[cell.agent][cell.trial.seed])
+            played += 1
+            batches.end(cell.id)
+        steps = list(batches.go_on(look)) if batches.is_due else []
+    return played, said
+
+
+def count_until_decided(draw: Draw, samples: int) -> float:
+    """The mean number of trials of a run with `--until decided`."""
+    rule = StoppingRule(until=DECIDED, most=TRIALS, batches={DOMAIN: BATCH})
+    cells, counts = make_run(rule, ["one", "two"], TRIALS), []
     for random, count in split(samples):
-        done = exceeds(draw(random, (count, TRIALS)), 0.0, (-1, 1))[:, batch - 1 :: batch]
-        counts += list(np.where(done.any(-1), (done.argmax(-1) + 1) * batch, TRIALS))
+        for row in draw(random, (count, TRIALS)):  # the difference, as the performances of two agents
+            played, _ = play_run(rule, cells, {"one": np.maximum(row, 0), "two": np.maximum(-row, 0)})
+            counts.append(played / 2)
     return float(np.mean(counts))
 
 
 def race(lead: float, samples: int, trials: int = 200) -> tuple[float, float]:
-    """How often the best of eight agents is judged worse than another, and the share of trials that is not played.
-
-    An agent is not played further once its difference from each other agent is settled, with intervals corrected for
-    the number of pairs.
-    """
-    pairs = list(combinations(range(AGENTS), 2))
-    dropped, saved = 0, 0.0
+    """How often `--race` calls another agent better than the best of eight, and the share of cells it leaves out."""
+    rule = StoppingRule(race=True, most=trials, batches={DOMAIN: BATCH})
+    agents = [f"agent{rank}" for rank in range(AGENTS)]
+    cells, worse, saved = make_run(rule, agents, trials), 0, 0.0
+    skill = np.array([0.5 + lead, *(0.5 - 0.06 * rank for rank in range(AGENTS - 1))])[:, None]
     for random, count in split(samples):
-        hard = random.normal(0, 0.1, (count, 1, trials))
-        skill = np.array([0.5 + lead, *(0.5 - 0.06 * rank for rank in range(AGENTS - 1))])[None, :, None]
-        scores = np.clip(skill + hard + random.normal(0, 0.15, (count, AGENTS, trials)), 0, 1)
-        settled = np.stack(
-            [
-                exceeds(scores[:, a] - scores[:, b], 0.0, (-1, 1), LEVEL / len(pairs))[:, BATCH - 1 :: BATCH]
-                for a, b in pairs
-            ]
-        )
-        gaps = np.stack([(scores[:, a] - scores[:, b]).cumsum(-1)[:, BATCH - 1 :: BATCH] for a, b in pairs])
-        for one in range(count):
-            lost, left = run_race(settled[:, one], gaps[:, one], pairs)
-            dropped, saved = dropped + lost, saved + left / samples
-    return dropped / samples, saved
-
-
-def run_race(settled: NDArray[np.bool_], gaps: Floats, pairs: list[tuple[int, int]]) -> tuple[bool, float]:
-    """Play one race, batch by batch: whether the best was judged worse than another, and the share not played."""
-    looks, playing, known = settled.shape[1], set(range(AGENTS)), dict[tuple[int, int], bool]()
-    played = 0
-    for look in range(looks):
-        played += len(playing)
-        for number, pair in enumerate(pairs):
-            if pair not in known and playing >= set(pair) and settled[number, look]:
-                known[pair] = bool(gaps[number, look] > 0)
-        done = {agent for agent in playing if sum(agent in pair for pair in known) == AGENTS - 1}
-        playing -= done
-        if len(playing) < 2:
-            break
-    lost = any(pair[0] == 0 and not first for pair, first in known.items())
-    return lost, 1 - played / (looks * AGENTS)
+        for _ in range(count):
+            hard = random.normal(0, 0.1, (1, trials))
+            scores = np.clip(skill + hard + random.normal(0, 0.15, (AGENTS, trials)), 0, 1)
+            played, said = play_run(rule, cells, dict(zip(agents, scores, strict=True)))
+            worse += any(f"does better than {agents[0]} after" in each for each in said)
+            saved += (1 - played / len(cells)) / samples
+    return worse / samples, saved
 
 
 RACES = {"the best leads by 0.1 deviations": 0.015, "by one deviation": 0.15}

@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 from openfield.journal.reader import CellRecord, StatedBeliefs
 from openfield.metrics import BUILT_IN, summarise
 from openfield.metrics.concordance import (
+    WAYS,
     BlockShape,
     Panel,
     choose_shape,
+    compare_all,
+    count_block,
     count_pairs,
     deal_blocks,
     estimate_concordance,
     follow_concordance,
     make_panel,
+    mean_pairs,
     trace_beliefs,
 )
 from openfield.metrics.failures import apply_policy
@@ -294,16 +298,44 @@ class TestMissingTrials:
 
     def test_no_trial_is_in_two_blocks_and_no_seed_twice_in_one(self) -> None:
         trials = [cell.trial for cell in self.plan(20, 8)]
-        blocks = list(deal_blocks(trials, BlockShape(2, 1, 2.5)))
-        dealt = [trial.id for block in blocks for trial in block]
-        assert len(blocks) == 8
-        assert len(set(dealt)) == len(dealt)
-        assert all(len({trial.seed for trial in block}) == len(block) for block in blocks)
+        dealt = list(deal_blocks(trials, BlockShape(2, 1, 2.5)))
+        ways = [[block for blocks in own for block in blocks] for own in zip(*dealt, strict=True)]
+        assert len(ways) == WAYS
+        assert len(ways[0]) >= 7
+        for blocks in ways:
+            names = [trial.id for block in blocks for trial in block]
+            assert len(set(names)) == len(names)
+            assert all(len({trial.seed for trial in block}) == len(block) for block in blocks)
+        assert ways[1] != ways[0]
 
     def test_blocks_are_settled_by_the_plan(self) -> None:
         trials = [cell.trial for cell in self.plan(20, 8)]
         shape = BlockShape(2, 1, 2.5)
-        assert list(deal_blocks(trials, shape))[:5] == list(deal_blocks([*trials[:12], *trials[20:26]], shape))[:5]
+        assert list(deal_blocks(trials, shape))[:3] == list(deal_blocks([*trials[:15], *trials[20:26]], shape))
+        assert list(deal_blocks(trials, shape)) == list(deal_blocks(trials, shape))
+
+    def test_the_mean_number_of_pairs_is_that_of_drawn_changes(self) -> None:
+        rng, shape, length = np.random.default_rng(0), BlockShape(2, 1, 2.5), 20
+        onsets = np.append(rng.integers(5, 16, (4000, 2)), np.full((4000, 1), length), axis=1)
+        changed = onsets[..., None] <= np.arange(length)
+        there = np.ones(changed.shape, dtype=bool)
+        tables = compare_all(np.zeros(changed.shape), changed, there, there)
+        pairs = count_block(tables, [0, 1, 2], shape)[1]
+        assert pairs.mean() == pytest.approx(mean_pairs(length, (5, 15), shape), abs=4 * pairs.std() / 4000**0.5)
+
+    def test_a_change_that_comes_later_than_drawn_is_held_against_the_pairs_that_are_there(self) -> None:
+        planned = self.plan(20, 8)
+        late = [
+            msgspec.structs.replace(
+                cell,
+                episodes=[msgspec.structs.replace(each, novel=each.novel and at > 2) for at, each in enumerate(own)],
+            )
+            for cell in planned
+            for own in [cell.episodes]
+        ]
+        usual, other = follow_concordance(planned, planned), follow_concordance(late, late)
+        assert other.low is not None
+        assert other.low < usual.low
 
     def test_the_interval_narrows_as_trials_come_in(self) -> None:
         planned = self.plan(40, 16)

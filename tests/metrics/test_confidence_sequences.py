@@ -19,6 +19,7 @@ from openfield.metrics.confidence_sequences import (
     follow_mean,
     follow_ratio,
     follow_share,
+    is_within,
     trace_capital,
 )
 from openfield.metrics.stats import Ratio, bound_mean, bound_ratio
@@ -77,6 +78,14 @@ class TestMeans:
             p = bet_against(values, value, (0.0, 1.0))
             assert p is not None
             assert (p > level) is holds
+
+    @pytest.mark.parametrize(("shift", "inside"), [(1e-4, True), (-1e-4, False)])
+    def test_an_interval_is_within_limits_beyond_its_own(self, shift: float, inside: bool) -> None:
+        values = PUBLISHED["values"]["spread"]
+        found = follow_mean(values)
+        assert is_within(values, (found.low - shift, found.high + shift), (0.0, 1.0), 0.05) is inside
+        assert not is_within(values, (found.low + 1e-4, 0.99), (0.0, 1.0), 0.05)
+        assert not is_within(values[:4], (0.01, 0.99), (0.0, 1.0), 0.05)
 
     def test_few_trials_have_neither_interval_nor_p_value(self) -> None:
         assert str(follow_mean([0.5] * 4)) == "0.50, 4 trials"
@@ -144,13 +153,15 @@ class TestShares:
     def test_limits_hold_the_share_and_exclude_where_the_bet_is_won(self) -> None:
         rng = np.random.default_rng(0)
         pairs = rng.integers(5, 30, 40).astype(float)
-        found = Blocks(np.round(pairs * 0.8), pairs, np.full(40, 30.0))
+        wins = np.round(pairs * 0.8)
+        found = Blocks(wins[None], (pairs - wins)[None], pairs[None], np.full((1, 40), 30.0))
         low, high = follow_share(found)
-        assert 0.5 < low < found.wins.sum() / pairs.sum() < high < 1
+        assert 0.5 < low < wins.sum() / pairs.sum() < high < 1
         assert bet_on_share(found, 0.5) < 0.025 < bet_on_share(found, low + 1e-6)
 
     def test_blocks_that_are_all_won_exclude_no_higher_share(self) -> None:
-        found = Blocks(np.full(10, 5.0), np.full(10, 5.0), np.full(10, 5.0))
+        five = np.full((1, 10), 5.0)
+        found = Blocks(five, np.zeros((1, 10)), five, five)
         low, high = follow_share(found)
         assert high == 1.0
-        assert low == pytest.approx(follow_mean([1.0] * 10).low, abs=1e-9)
+        assert low == pytest.approx(math.exp(-math.log(40) / 10), abs=0.01)  # who bets everything on each block

@@ -105,8 +105,11 @@ def pair_scores(ours: AgentScores, theirs: AgentScores) -> list[tuple[float, flo
     """
     if theirs.people:
         return [] if ours.people else [(one, two) for two, one in pair_scores(theirs, ours)]
-    units = ours.people.values() if ours.people else [{trial: score} for trial, score in ours.trials.items()]
-    shared = [{trial: score for trial, score in unit.items() if trial in theirs.trials} for unit in units]
+    if not ours.people:
+        return [(score, theirs.trials[trial]) for trial, score in ours.trials.items() if trial in theirs.trials]
+    shared = [
+        {trial: score for trial, score in unit.items() if trial in theirs.trials} for unit in ours.people.values()
+    ]
     return [(_mean(unit.values()), _mean(theirs.trials[trial] for trial in unit)) for unit in shared if unit]
 
 

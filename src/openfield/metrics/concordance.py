@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from random import Random
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,33 @@ STEP_POSITIONS = 20
 NO_PAIRS = "no two trials to compare"
 """The note of a concordance that is not defined."""
 
+WAYS = 10
+"""How often the same trials are dealt into blocks."""
+ROUND = 2
+"""Blocks whose trials are dealt among each other: those of one batch of a run that stops by itself."""
 MAX_TABLE = 5_000_000
 """Numbers of trials times courses up to which the wins of each trial with each course are kept."""
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
+
+
+class DrawnTrial(Protocol):
+    """What blocks are dealt by."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of its world."""
+        ...
+
+    @property
+    def is_unchanged_twin(self) -> bool:
+        """Whether it is the unchanged twin of another trial."""
+        ...
+
+
+Drawn = TypeVar("Drawn", bound=DrawnTrial)
 
 
 class BeliefCourse(NamedTuple):
@@ -123,7 +145,7 @@ def follow_concordance(cells: Sequence[CellRecord], planned: Sequence[CellRecord
     if n < MIN_TRIALS:
         return Estimate(chance, None, None, n, FEW)
     found = None if any(cell.person for cell in planned) else _count_blocks(cells, planned)
-    if found is None or not found.pairs.sum():
+    if found is None or not (found.wins.sum() + found.losses.sum()):
         return Estimate(chance, None, None, n, NO_SEQUENCE)
     low, high = follow_share(found)
     p = None if (panel.present & ~panel.valid).any() else bet_on_share(found, 0.5)
@@ -131,7 +153,7 @@ def follow_concordance(cells: Sequence[CellRecord], planned: Sequence[CellRecord
 
 
 def _count_blocks(cells: Sequence[CellRecord], planned: Sequence[CellRecord]) -> Blocks | None:
-    """Return the wins and pairs of each block whose trials all count; None where their greatest number is not known.
+    """Return the wins and losses of each block whose trials all count; None where their greatest number is not known.
 
     Pairs of two changed trials have the weight that they have among all pairs of all trials.
     """
@@ -143,21 +165,79 @@ def _count_blocks(cells: Sequence[CellRecord], planned: Sequence[CellRecord]) ->
     rows: dict[str, list[CellRecord]] = {}
     for cell in cells:
         rows.setdefault(cell.trial.id, []).append(cell)
-    found = []
-    for block in deal_blocks(trials, shape):
-        own = [rows.get(trial.id, []) for trial in block]
-        repeats = len(own[0])
-        if repeats and all(len(each) == repeats for each in own):
-            changed, both = (_count_panel(itertools.chain(*part)) for part in (own[: shape.changed], own))
-            found.append((both + (shape.weight - 1) * changed) / repeats**2)
-    wins, pairs = np.array(found).T if found else np.zeros((2, 0))
-    return Blocks(wins, pairs, np.full(len(found), most))
+    ways: list[list[Floats]] = [[] for _ in range(WAYS)]
+    for dealt in deal_blocks(trials, shape):
+        names = dict.fromkeys(trial.id for blocks in dealt for block in blocks for trial in block)
+        numbers = {name: number for number, name in enumerate(names)}
+        repeats = np.array([len(rows.get(name, ())) for name in numbers])
+        tables = _compare_trials(
+            [(numbers[name], cell) for name in numbers for cell in rows.get(name, ())], len(numbers)
+        )
+        for way, blocks in zip(ways, dealt, strict=True):
+            for block in blocks:
+                places = [numbers[trial.id] for trial in block]
+                often = repeats[places]
+                if often[0] and (often == often[0]).all():
+                    way.append(count_block(tables, places, shape) / often[0] ** 2)
+    return arrange_blocks(ways, most, _expect_pairs(trials, cells, shape))
 
 
-def _count_panel(cells: Iterable[CellRecord]) -> Floats:
-    """Return how many pairs of trials are won, and how many there are."""
-    panel = make_panel(list(cells))
-    return np.zeros(2) if panel is None else np.concatenate(count_pairs(panel, [panel.kinds[None]]))
+def _compare_trials(cells: Sequence[tuple[int, CellRecord]], count: int) -> Floats:
+    """Return two tables of trials with trials: how many pairs the one wins as a changed trial, and how many it has."""
+    tables = np.zeros((2, count, count))
+    panel = make_panel([cell for _, cell in cells])
+    if panel is not None:
+        places = [number for number, cell in cells if trace_beliefs(cell).beliefs]
+        found = compare_all(panel.beliefs, panel.courses[panel.kinds], panel.present, panel.valid)
+        np.add.at(tables, (slice(None), np.array(places)[:, None], np.array(places)), found)
+    return tables
+
+
+def compare_all(beliefs: Floats, changed: Flags, present: Flags, valid: Flags) -> Floats:
+    """Return how many pairs each trial wins against each other one as the changed one, and how many it has.
+
+    Args:
+        beliefs: Rows of trials, positions along the last axis; as the others.
+        changed: Where each has changed.
+        present: Where each was played.
+        valid: Where it did not fail.
+    """
+    first, second = (slice(None), None, slice(None)), (None, slice(None), slice(None))
+    met = (changed & present)[..., *first] & (present & ~changed)[..., *second]
+    wins = np.heaviside(beliefs[..., *first] - beliefs[..., *second], 0.5)
+    wins *= met & valid[..., *first] & valid[..., *second]
+    return np.stack([wins.sum(axis=-1), met.sum(axis=-1)])
+
+
+def count_block(tables: Floats, places: Sequence[int], shape: BlockShape) -> Floats:
+    """Return the wins and the pairs of a block.
+
+    Args:
+        tables: The wins and pairs of each trial with each other one.
+        places: The trials of the block, changed ones first.
+        shape: What the block has.
+    """
+    own, rest = list(places[: shape.changed]), list(places[shape.changed :])
+    among = tables[..., own, :][..., own].sum(axis=(-2, -1))
+    return np.asarray(shape.weight * among + tables[..., own, :][..., rest].sum(axis=(-2, -1)))
+
+
+def arrange_blocks(ways: Sequence[Sequence[Floats]], most: float, mean: float | None) -> Blocks:
+    """Return blocks as arrays: a row for each way to deal them, filled up with blocks that have no pairs.
+
+    Args:
+        ways: The wins and pairs of each block, for each way.
+        most: The most pairs that a block can have.
+        mean: How many it has on average; None if that is not known.
+    """
+    longest = max(map(len, ways))
+    table = np.zeros((len(ways), longest, 2))
+    due = np.zeros((len(ways), longest))
+    for row, way in enumerate(ways):
+        table[row, : len(way)] = np.reshape(way, (-1, 2))
+        due[row, : len(way)] = table[row, : len(way), 1] if mean is None else mean
+    wins, pairs = table[..., 0], table[..., 1]
+    return Blocks(wins, pairs - wins, due, np.full_like(due, most if mean is None else mean))
 
 
 class BlockShape(NamedTuple):
@@ -182,18 +262,75 @@ def choose_shape(trials: Sequence[Trial]) -> BlockShape | None:
     return BlockShape(own, twins, changed * twins / (unchanged * (own - 1)))
 
 
-def deal_blocks(trials: Sequence[Trial], shape: BlockShape) -> Iterator[list[Trial]]:
-    """Yield the trials of each block, changed ones first, in the order in which they are planned."""
+def deal_blocks(trials: Sequence[Drawn], shape: BlockShape) -> Iterator[list[list[list[Drawn]]]]:
+    """Yield some ways to deal trials into blocks, changed ones first in each, round by round.
+
+    Trials of a round follow each other in the plan, so that blocks are whole soon. The first way keeps their order.
+    """
     changed = [trial for trial in trials if not trial.is_unchanged_twin]
     unchanged = [trial for trial in trials if trial.is_unchanged_twin]
+    used = ROUND * (shape.unchanged or shape.changed)
+    whole = len(unchanged) if shape.unchanged else len(changed)
+    for number in range(-(-whole // used)):
+        first, last = (min(at * used, whole) * len(changed) // whole for at in (number, number + 1))
+        own, twins = changed[first:last], unchanged[number * used :][:used]
+        ways = []
+        for way in range(WAYS):
+            random = Random(way)
+            if way:
+                own, twins = random.sample(own, len(own)), random.sample(twins, len(twins))
+            ways.append(list(_deal(own, twins, shape)))
+        yield ways
+
+
+def _deal(changed: Sequence[Drawn], unchanged: Sequence[Drawn], shape: BlockShape) -> Iterator[list[Drawn]]:
+    """Yield blocks; no seed is in one of them twice."""
+    left = list(unchanged)
     for first in range(0, len(changed) - shape.changed + 1, shape.changed):
-        own = changed[first : first + shape.changed]
+        own = list(changed[first : first + shape.changed])
         seeds = {trial.seed for trial in own}
-        twins = [trial for trial in unchanged if trial.seed not in seeds][: shape.unchanged]
-        if len(twins) < shape.unchanged:
-            return
-        unchanged = [trial for trial in unchanged if trial not in twins]
-        yield own + twins
+        twins = [trial for trial in left if trial.seed not in seeds][: shape.unchanged]
+        if len(twins) == shape.unchanged:
+            left = [trial for trial in left if trial not in twins]
+            yield own + twins
+
+
+def _expect_pairs(trials: Sequence[Trial], cells: Sequence[CellRecord], shape: BlockShape) -> float | None:
+    """Return how many pairs a block has on average, with their weights; None where that is not known.
+
+    It is where the place of the change is drawn evenly from a window, and comes into force there. Trials that end early
+    have fewer pairs, which only makes bets against them more careful.
+    """
+    changed = [trial for trial in trials if not trial.is_unchanged_twin]
+    windows, trial = {trial.window for trial in changed}, changed[0]
+    window = windows.pop()
+    if windows or window is None or any(counts_steps(each) or each.has_course for each in changed):
+        return None
+    for cell in cells:
+        flags, onset = trace_beliefs(cell).changed, _count_before(cell.trial)
+        if flags != [at >= onset for at in range(len(flags))]:
+            return None
+    return mean_pairs(trial.test_length, window, shape)
+
+
+def mean_pairs(length: int, window: tuple[int, int], shape: BlockShape) -> float:
+    """Return how many pairs a block has on average, with their weights, if each change is drawn evenly from a window.
+
+    Args:
+        length: The positions of the test.
+        window: How many positions are before the change at least and at most.
+        shape: What a block has.
+    """
+    places = window[1] - window[0] + 1
+    apart = (places**2 - 1) / (3 * places)  # of two places that are drawn evenly
+    after = length - sum(window) / 2
+    return shape.changed * (shape.unchanged * after + shape.weight * (shape.changed - 1) / 2 * apart)
+
+
+def _count_before(trial: Trial) -> int:
+    """Return how many test episodes precede the change; all of them if there is none."""
+    early = itertools.takewhile(lambda phase: not phase.novelty, trial.phases)
+    return sum(phase.episodes for phase in early if phase.name == "test")
 
 
 def _count_most(trials: Sequence[Trial], shape: BlockShape) -> float | None:

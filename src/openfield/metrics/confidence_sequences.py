@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ LEVEL = 0.05
 FRACTIONS = 1 - (1 - (np.arange(40) + 0.5) / 40) ** 4
 """The shares of their capital that the bettors bet: quantiles of Beta(1, 1/4). Most bet nearly all, because scores of
 trials differ little compared with their range."""
+SHARE_FRACTIONS = 1 - (1 - (np.arange(40) + 0.5) / 40) ** 20
+"""The same for shares of pairs, quantiles of Beta(1, 1/20): a block of pairs is won or lost nearly as a whole."""
 BEST_TRIALS = 100
 """The number of trials at which the asymptotic sequence is narrowest."""
 MIN_ASYMPTOTIC = 30
@@ -52,18 +55,24 @@ RATIOS: Mapping[Intervals, Callable[[Ratio], Estimate]]
 Floats = NDArray[np.floating[Any]]
 
 
-def trace_capital(gains: Floats) -> Floats:
+def trace_capital(gains: Floats, fractions: Floats = FRACTIONS) -> Floats:
     """Return the logarithm of the capital after each bet.
 
     Args:
         gains: What each bet returns for one unit of money, -1 if that is lost; bets follow each other along the last
             axis.
+        fractions: The shares of their capital that the bettors bet.
     """
     with np.errstate(divide="ignore"):  # who bets everything can lose everything
-        capitals = np.log1p(FRACTIONS[:, None] * gains[..., None, :]).cumsum(axis=-1)
-    highest = capitals.max(axis=-2)
-    shares: Floats = np.exp(capitals - highest[..., None, :])
-    return np.asarray(highest + np.log(shares.mean(axis=-2)))
+        capitals = np.log1p(fractions[:, None] * gains[..., None, :]).cumsum(axis=-1)
+    return average_capital(capitals, -2)
+
+
+def average_capital(capitals: Floats, axis: int) -> Floats:
+    """Return the logarithm of the mean of capitals that are given as logarithms."""
+    highest = capitals.max(axis=axis, keepdims=True)
+    shares: Floats = np.exp(capitals - highest)
+    return np.asarray(highest.squeeze(axis) + np.log(shares.mean(axis=axis)))
 
 
 def follow_mean(values: Sequence[float], bounds: Range | None = (0.0, 1.0), level: float = LEVEL) -> Estimate:
@@ -104,6 +113,23 @@ def bet_against(values: Sequence[float], null: float, bounds: tuple[float, float
     return min(1.0, 2 * math.exp(-max(_win(above), _win(below))))
 
 
+def is_within(values: Sequence[float], limits: tuple[float, float], bounds: tuple[float, float], level: float) -> bool:
+    """Return whether the interval of `follow_mean` lies within limits: one look at each, where it takes many.
+
+    Args:
+        values: One value for each trial.
+        limits: What the interval is to lie between.
+        bounds: What the values lie between.
+        level: How often the interval may miss the mean.
+    """
+    if len(values) < MIN_TRIALS:
+        return False
+    sample, allowed = np.sort(np.asarray(values, dtype=float)), math.log(2 / level)
+    above = (sample - bounds[0]) / (limits[0] - bounds[0]) - 1
+    below = (bounds[1] - sample) / (bounds[1] - limits[1]) - 1
+    return _win(above) > allowed and _win(below) > allowed
+
+
 def follow_ratio(found: Ratio, level: float = LEVEL) -> Estimate:
     """Estimate a ratio of means with an interval that holds at every look.
 
@@ -129,26 +155,41 @@ def follow_ratio(found: Ratio, level: float = LEVEL) -> Estimate:
 
 
 class Blocks(NamedTuple):
-    """Blocks of trials in which pairs are compared; no trial is in two of them."""
+    """Blocks of trials in which pairs are compared: a row for each way to deal them, with no trial in two blocks."""
 
     wins: Floats
-    pairs: Floats
+    losses: Floats
+    due: Floats
+    """The pairs that wins are held against: those that a block has, or where their mean is known this."""
     most: Floats
-    """The most pairs that a block can have, whatever its trials show."""
+    """The most that can be lost against one win: the pairs that a block can have, or their mean."""
+
+    def bet(self, won: Floats, share: float) -> Floats:
+        """Return what bets that pairs are won more often than a share return."""
+        return np.asarray(won / (share * self.most) - self.due / self.most)
 
 
 def follow_share(found: Blocks, level: float = LEVEL) -> tuple[float, float]:
     """Return the limits of the share of pairs that are won, which hold at every look."""
-    wins, pairs, most = found
-    share = float(wins.sum() / pairs.sum())
-    low = find_limit(lambda point: wins / (point * most) - pairs / most, share, level)
-    high = find_limit(lambda point: (pairs - wins) / (point * most) - pairs / most, 1 - share, level)
-    return low, 1 - high
+    limits = []
+    for won in (found.wins, found.losses):
+        fair = won.sum(axis=-1) / np.maximum(found.due.sum(axis=-1), 1e-300)  # nothing is won against the highest
+        limits.append(find_limit(partial(found.bet, won), float(fair.max()), level, trace_blocks))
+    return limits[0], 1 - limits[1]
 
 
 def bet_on_share(found: Blocks, null: float) -> float:
     """Return the one-sided p-value that no more than a share of the pairs is won."""
-    return min(1.0, math.exp(-_win(found.wins / (null * found.most) - found.pairs / found.most)))
+    return min(1.0, math.exp(-float(trace_blocks(found.bet(found.wins, null))[-1])))
+
+
+def trace_blocks(gains: Floats) -> Floats:
+    """Return the logarithm of the capital after each block, the mean over the ways to deal trials.
+
+    Args:
+        gains: What each bet returns for one unit of money; rows of ways, bets along the last axis.
+    """
+    return average_capital(trace_capital(gains, SHARE_FRACTIONS), -2)
 
 
 def _win(gains: Floats) -> float:
@@ -156,20 +197,26 @@ def _win(gains: Floats) -> float:
     return float(trace_capital(gains)[-1])
 
 
-def find_limit(bet: Callable[[float], Floats], within: float, level: float) -> float:
+def find_limit(
+    bet: Callable[[float], Floats],
+    within: float,
+    level: float,
+    trace: Callable[[Floats], Floats] = trace_capital,
+) -> float:
     """Return the least value that is not excluded: bets against every lower one win 2 / level for 1.
 
     Args:
         bet: What each bet against a value returns for one unit of money; less, the higher the value is.
         within: A value that is not excluded.
         level: How often the interval may miss the true value.
+        trace: What the bets make of the capital.
     """
     if within <= 0:
         return 0.0
     allowed, least = math.log(2 / level), within * MIN_SHARE_OF_MEAN
 
     def margin(point: float) -> float:
-        return allowed - _win(bet(point))
+        return allowed - float(trace(bet(point))[-1])
 
     return 0.0 if margin(least) >= 0 else find_border(margin, within, least)
 

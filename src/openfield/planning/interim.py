@@ -6,17 +6,19 @@ they promise; those of several comparisons are corrected for their number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 from openfield.console import say_count
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import CellRecord
 from openfield.metrics.catalogue import find_metrics
 from openfield.metrics.comparison import AgentScores, pair_scores
-from openfield.metrics.confidence_sequences import LEVEL, follow_mean
+from openfield.metrics.confidence_sequences import LEVEL, bet_against, follow_mean, is_within
 from openfield.metrics.failures import apply_policy
 from openfield.metrics.stats import MIN_TRIALS, Estimate
 from openfield.metrics.summary import score_agent
@@ -28,6 +30,15 @@ from openfield.runner.stopping.batches import Look, Verdict
 from openfield.runner.stopping.rule import DECIDED, Aim, StoppingRule
 
 Pair = tuple[str, str]
+
+
+class Settled(NamedTuple):
+    """How a comparison of two agents came out."""
+
+    difference: float
+    trials: int
+    apart: bool
+    """Whether one of them is better; else they are as good as equal."""
 
 
 def make_look(plan: Plan, run: str | Path) -> Look | None:
@@ -74,7 +85,7 @@ def _check_reach(rule: StoppingRule, plan: Plan, agents: Sequence[str]) -> None:
         if aim.width < least:
             said = f"after {say_count(most, 'trial')}, the most that are played, an interval is wider than {least:.2g}"
             raise InvalidInput(f"--until '{rule.until}' can never be met: {said}. More: --max-trials")
-    if aim is None and not _is_settled(follow_mean([1.0] * most, GAP, LEVEL / _count_pairs(rule, plan, agents)), 0.0):
+    if aim is None and _settle([1.0] * most, LEVEL / _count_pairs(rule, plan, agents), 0.0) is None:
         raise InvalidInput(f"{rule.words} can never be met in {say_count(most, 'trial')}. More: --max-trials")
 
 
@@ -110,16 +121,26 @@ def _look(
     """
     result, wanted = Result([run]), set(trials)
     result.cells = [cell for cell in result.cells if cell.trial.id in wanted]
-    aim = rule.aim
-    if aim is not None and aim.number:
-        over = _judge_number(result, aim)
-    else:
-        scores = _score(result.cells)
-        over = _judge_difference(scores, aim) if aim is not None else ""
-        over = over or (_judge_decided(rule, scores, baselines[result.cells[0].trial.domain]) if not aim else "")
-    if over or not rule.race:
+    over = _judge_number(result, rule.aim) if rule.aim is not None and rule.aim.number else ""
+    if over:
         return Verdict(over)
-    return _race(rule, _score(result.cells), playing, aim)
+    return judge_scores(rule, _score(result.cells), playing, baselines[result.cells[0].trial.domain])
+
+
+def judge_scores(
+    rule: StoppingRule, scores: Mapping[str, AgentScores], playing: Collection[str], baseline: str
+) -> Verdict:
+    """Return what the performances of agents in a scenario say: whether it is over, and who is settled.
+
+    Args:
+        rule: The rule of the run.
+        scores: The performance of each agent in the trials that are over.
+        playing: The agents that play on.
+        baseline: The agent that others are compared with.
+    """
+    over = "" if rule.aim is None or rule.aim.number else _judge_difference(scores, rule.aim)
+    over = over or _judge_decided(rule, scores, baseline)
+    return Verdict(over) if over or not rule.race else _race(rule, scores, playing)
 
 
 def _score(cells: Sequence[CellRecord]) -> dict[str, AgentScores]:
@@ -130,12 +151,6 @@ def _score(cells: Sequence[CellRecord]) -> dict[str, AgentScores]:
         if not cell.control and cell.trial.reference_for not in trials:
             own.setdefault(cell.agent, []).append(cell)
     return {agent: score_agent(played) for agent, played in own.items()}
-
-
-def _follow(scores: Mapping[str, AgentScores], pair: Pair, level: float = LEVEL) -> Estimate:
-    if not {*pair} <= scores.keys():
-        return follow_mean([])
-    return follow_mean([a - b for a, b in pair_scores(scores[pair[0]], scores[pair[1]])], GAP, level)
 
 
 def _width(found: Estimate) -> float | None:
@@ -152,7 +167,9 @@ def _judge_number(result: Result, aim: Aim) -> str:
 
 
 def _judge_difference(scores: Mapping[str, AgentScores], aim: Aim) -> str:
-    found = _follow(scores, (aim.first, aim.second))
+    if not {aim.first, aim.second} <= scores.keys():
+        return ""
+    found = follow_mean([a - b for a, b in pair_scores(scores[aim.first], scores[aim.second])], GAP)
     width = _width(found)
     if width is None or width >= aim.width:
         return ""
@@ -164,10 +181,8 @@ def _judge_decided(rule: StoppingRule, scores: Mapping[str, AgentScores], baseli
     if rule.until != DECIDED:
         return ""
     pairs = _list_pairs(rule, sorted(scores), baseline)
-    found = {pair: _follow(scores, pair, LEVEL / len(pairs)) for pair in pairs}
-    if not found or not all(_is_settled(each, rule.negligible) for each in found.values()):
-        return ""
-    return "; ".join(_describe_pair(pair, each) for pair, each in found.items()) + "."
+    found = _settle_pairs(rule, scores, pairs)
+    return _describe_all(found) if pairs and len(found) == len(pairs) else ""
 
 
 def _list_pairs(rule: StoppingRule, agents: Sequence[str], baseline: str) -> list[Pair]:
@@ -177,37 +192,52 @@ def _list_pairs(rule: StoppingRule, agents: Sequence[str], baseline: str) -> lis
     return list(combinations(agents, 2))
 
 
-def _is_settled(found: Estimate, negligible: float) -> bool:
-    """Return whether an interval excludes 0, or holds nothing but differences that are negligible."""
-    if found.low is None or found.high is None:
-        return False
-    return found.low > 0 or found.high < 0 or (negligible > 0 and -negligible <= found.low <= found.high <= negligible)
+def _settle_pairs(rule: StoppingRule, scores: Mapping[str, AgentScores], pairs: Sequence[Pair]) -> dict[Pair, Settled]:
+    """Return the comparisons that are settled, corrected for the number of all."""
+    found = {}
+    for one, two in pairs:
+        gaps = [a - b for a, b in pair_scores(scores[one], scores[two])] if {one, two} <= scores.keys() else []
+        settled = _settle(gaps, LEVEL / len(pairs), rule.negligible)
+        if settled is not None:
+            found[one, two] = settled
+    return found
 
 
-def _describe_pair(pair: Pair, found: Estimate) -> str:
+def _settle(gaps: Sequence[float], level: float, negligible: float) -> Settled | None:
+    """Return how a comparison came out; None while its interval holds 0, and differences that are not negligible."""
+    p = bet_against(gaps, 0.0, GAP)
+    apart = p is not None and p < level
+    if not apart and not (negligible and is_within(gaps, (-negligible, negligible), GAP, level)):
+        return None
+    return Settled(math.fsum(gaps) / len(gaps), len(gaps), apart)
+
+
+def _describe_pair(pair: Pair, found: Settled) -> str:
     """Return a settled comparison in words."""
-    first, second = pair if (found.mean or 0.0) >= 0 else pair[::-1]
-    apart = found.low is not None and found.high is not None and (found.low > 0 or found.high < 0)
-    how = "does better than" if apart else "does as well as"
-    return f"{first} {how} {second} after {say_count(found.n, 'trial')}"
+    first, second = pair if found.difference >= 0 else pair[::-1]
+    how = "does better than" if found.apart else "does as well as"
+    return f"{first} {how} {second} after {say_count(found.trials, 'trial')}"
 
 
-def _race(rule: StoppingRule, scores: Mapping[str, AgentScores], playing: Collection[str], aim: Aim | None) -> Verdict:
+def _describe_all(found: Mapping[Pair, Settled]) -> str:
+    return "; ".join(_describe_pair(pair, each) for pair, each in found.items()) + "."
+
+
+def _race(rule: StoppingRule, scores: Mapping[str, AgentScores], playing: Collection[str]) -> Verdict:
     """Return which of the agents that play on are settled against all others."""
-    pairs = list(combinations(sorted(scores), 2))
-    found = {pair: _follow(scores, pair, LEVEL / len(pairs)) for pair in pairs}
-    settled = {pair for pair, each in found.items() if _is_settled(each, rule.negligible)}
+    pairs, aim = list(combinations(sorted(scores), 2)), rule.aim
+    found = _settle_pairs(rule, scores, pairs)
     done = {
         agent: "; ".join(_describe_agent(agent, found)) + "."
         for agent in playing
-        if agent in scores and all(pair in settled for pair in pairs if agent in pair)
+        if agent in scores and all(pair in found for pair in pairs if agent in pair)
     }
     if len({*playing} & scores.keys() - done.keys()) < 2 and aim is None:
-        return Verdict("; ".join(_describe_pair(pair, found[pair]) for pair in pairs) + ".")
+        return Verdict(_describe_all(found))
     named = {aim.first, aim.second} if aim else set()
     return Verdict("", {agent: why for agent, why in done.items() if agent not in named})
 
 
-def _describe_agent(agent: str, found: Mapping[Pair, Estimate]) -> Iterator[str]:
+def _describe_agent(agent: str, found: Mapping[Pair, Settled]) -> Iterator[str]:
     """Yield how an agent compares with each other one; it is not played further."""
     yield from (_describe_pair(pair, each) for pair, each in found.items() if agent in pair)
