@@ -217,7 +217,7 @@ def miss_share(beliefs: Any, plan: Blinded, samples: int) -> float:
 
 def find_share_width(beliefs: Any, plan: Blinded) -> float:
     """The mean width of the interval of concordance after 50 trials."""
-    ways: list[list[Floats]] = [[] for _ in range(WAYS)]
+    ways: list[list[Any]] = [[] for _ in range(WAYS)]
     for way, at, found in plan.play(beliefs, np.random.default_rng(13), WIDTHS):
         if at < WIDTH_TRIALS:
             ways[way].append(found)

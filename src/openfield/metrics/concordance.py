@@ -187,9 +187,10 @@ def _compare_trials(cells: Sequence[tuple[int, CellRecord]], count: int) -> Floa
     tables = np.zeros((2, count, count))
     panel = make_panel([cell for _, cell in cells])
     if panel is not None:
-        places = [number for number, cell in cells if trace_beliefs(cell).beliefs]
+        places = np.array([number for number, cell in cells if trace_beliefs(cell).beliefs])
         found = compare_all(panel.beliefs, panel.courses[panel.kinds], panel.present, panel.valid)
-        np.add.at(tables, (slice(None), np.array(places)[:, None], np.array(places)), found)
+        for table, part in zip(tables, found, strict=True):
+            np.add.at(table, np.ix_(places, places), part)
     return tables
 
 

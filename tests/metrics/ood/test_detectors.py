@@ -14,8 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.ood import samples as samples_module
+from openfield.metrics.ood.array_library import NUMPY
 from openfield.metrics.ood.catalogue import DETECTORS, choose_detectors
-from openfield.metrics.ood.feature_detectors import take_largest
 from openfield.metrics.ood.logit_detectors import fit_weibull
 from openfield.metrics.ood.samples import Head, SampleSet
 
@@ -101,7 +101,7 @@ def test_knn_is_the_distance_to_the_kth_neighbour(data, k: int) -> None:
     wanted = -nearest.kneighbors(unit(data["features"]))[0][:, -1]
     np.testing.assert_allclose(score(data, f"knn(k={k})"), wanted, atol=1e-6)
     table = np.random.default_rng(k).integers(0, 2000, (3, 200 * k + 400)).astype(np.float32)  # also equal values
-    np.testing.assert_array_equal(np.sort(take_largest(table, k), axis=1), np.sort(table, axis=1)[:, -k:])
+    np.testing.assert_array_equal(np.sort(NUMPY.take_largest(table, k), axis=1), np.sort(table, axis=1)[:, -k:])
 
 
 @pytest.mark.parametrize("dimension", [None, 3])

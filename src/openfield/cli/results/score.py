@@ -63,6 +63,7 @@ def score(
     digits: Digits = 4,
     resamples: Resamples = 500,
     seed: Annotated[Whole, Parameter(group=MORE)] = 0,
+    device: Annotated[str, Parameter(group=MORE, metavar="DEVICE")] = "cpu",
 ) -> None:
     """Compare detectors of unknown samples on the same samples.
 
@@ -81,6 +82,8 @@ def score(
         digits: Decimals in tables [4].
         resamples: Resamplings behind intervals and comparisons [500]; 0 makes none.
         seed: The seed of the resamplings [0].
+        device: `cuda` or `cuda:1`: compute knn, mahalanobis, vim, energy and react on an NVIDIA card, with PyTorch or
+            CuPy (extra `cuda`) [cpu].
 
     Example:
         openfield score --train train.npz --id test.npz --far svhn=s.npz
@@ -91,18 +94,20 @@ def score(
 
     changes = CommandChanges() if target is None else prepare(target.domain, "score", options)
     if target is not None and changes.score is not None:
-        if files != NO_FILES or detector or measure or compare or len(folders or ()) > 1:
+        if files != NO_FILES or detector or measure or compare or len(folders or ()) > 1 or device != "cpu":
             name = target.domain.name
-            raise InvalidInput(f"{name} scores its own files: leave out other folders, samples and detectors.")
+            raise InvalidInput(
+                f"{name} scores its own files: leave out other folders, samples, detectors and --device."
+            )
         _print_numbers(changes.score(), format)
         return
     measures = measure or ("auroc", "fpr95")
     for name in measures:
         if name not in MEASURES:
             raise UnknownName("measure", name, MEASURES, label="Known")
-    if folders and (files.train or files.val or files.head or detector):
-        raise InvalidInput("Score files hold confidences: leave out --train, --val, --head and --detector.")
-    table, scored = _score_folders(folders, files) if folders else _score_arrays(files, detector)
+    if folders and (files.train or files.val or files.head or detector or device != "cpu"):
+        raise InvalidInput("Score files hold confidences: leave out --train, --val, --head, --detector and --device.")
+    table, scored = _score_folders(folders, files) if folders else _score_arrays(files, detector, device)
     reference = compare or next(iter(scored))
     if reference not in scored:
         raise UnknownName("detector", reference, scored, label="Scored")
@@ -123,15 +128,16 @@ def _score_folders(folders: list[str], files: SampleFiles) -> tuple[Benchmark, d
     return score_folders(named, files.id, files.near, files.far)
 
 
-def _score_arrays(files: SampleFiles, detectors: tuple[str, ...]) -> tuple[Benchmark, dict[str, Scored]]:
+def _score_arrays(files: SampleFiles, detectors: tuple[str, ...], device: str) -> tuple[Benchmark, dict[str, Scored]]:
     from openfield.errors import InvalidInput
+    from openfield.metrics.ood.array_library import open_library, say_full
     from openfield.metrics.ood.benchmark import score_detectors
     from openfield.metrics.ood.catalogue import choose_detectors
     from openfield.metrics.ood.samples import read_last_layer, read_samples
 
     if files.id is None:
         raise InvalidInput("Give the in-distribution samples with --id, or a folder of score files.")
-    chosen = choose_detectors(detectors)
+    chosen = choose_detectors(detectors, open_library(device))
     known, *others = (read_samples(path, name) for name, path in map(_split, (files.id, *files.near, *files.far)))
     train, val = (
         None if path is None else read_samples(path, name)
@@ -139,7 +145,12 @@ def _score_arrays(files: SampleFiles, detectors: tuple[str, ...]) -> tuple[Bench
     )
     head = None if files.head is None else read_last_layer(files.head, known.width)
     near, far = others[: len(files.near)], others[len(files.near) :]
-    return score_detectors(known, near, far, chosen, train, head, val)
+    try:
+        return score_detectors(known, near, far, chosen, train, head, val)
+    except (RuntimeError, MemoryError) as error:
+        if (full := say_full(error)) is not None:
+            raise full from None
+        raise
 
 
 def _split(text: str) -> tuple[str, Path]:

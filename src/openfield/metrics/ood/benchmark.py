@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.errors import InvalidInput
+from openfield.metrics.ood.array_library import NUMPY, ArrayLibrary
 from openfield.metrics.ood.catalogue import ChosenDetector
 from openfield.metrics.ood.logit_detectors import ScoreSamples
 from openfield.metrics.ood.samples import UNKNOWN, Floats, Head, SampleSet
@@ -121,15 +122,16 @@ def score_detectors(
         known: The in-distribution samples. Those with label -1 are a set of unknown ones.
         near: Sets of unknown samples that are like the known ones.
         far: Sets of unknown samples that are not.
-        chosen: The detectors.
+        chosen: The detectors, all for one device.
         train: Training samples, for detectors that are fitted.
         head: The last layer of the network, for detectors that change features.
         val: Validation samples, for detectors that the literature fits on them.
     """
     sets = [known, *near, *far]
     _check_sets(sets, train, val)
-    sets = [add_logits(one, head) for one in sets]
-    train, val = (None if one is None else add_logits(one, head) for one in (train, val))
+    arrays = chosen[0].arrays if chosen else NUMPY
+    sets = [add_logits(one, head, arrays) for one in sets]
+    train, val = (None if one is None else add_logits(one, head, arrays) for one in (train, val))
     _check_sets(sets, train, val)
     pred = _predict(sets[0])
     scored: dict[str, Scored] = {}
@@ -196,14 +198,15 @@ def average_measures(parts: Sequence[Values]) -> Values:
     return found
 
 
-def add_logits(samples: SampleSet, head: Head | None) -> SampleSet:
+def add_logits(samples: SampleSet, head: Head | None, arrays: ArrayLibrary = NUMPY) -> SampleSet:
     """Return samples with logits: those that the last layer gives, where a set has only features."""
     if samples.logits is not None or samples.features is None or head is None:
         return samples
     size = len(samples) * len(head.bias)
     logits = np.empty((len(samples), len(head.bias)), np.float64 if size <= EXACT else np.float32)
-    for at, (features,) in samples.parts("features"):
-        logits[at] = head(features)
+    layer = head.load(arrays)
+    for at, (features,) in samples.parts("features", arrays=arrays):
+        logits[at] = arrays.read(layer(features))
     return SampleSet(samples.name, logits, samples.features, samples.labels, samples.conf, samples.pred)
 
 
@@ -249,11 +252,11 @@ def _predict(known: SampleSet) -> NDArray[np.int64] | None:
 
 def _score(one: ChosenDetector, score: ScoreSamples, samples: SampleSet) -> Floats:
     """Return the confidences of a set; arrays that a detector does not read are not read."""
-    reads = one.detector.reads
+    reads, library = one.detector.reads, one.library
     found = []
-    for _, parts in samples.parts(*reads):
+    for _, parts in samples.parts(*reads, arrays=library):
         given = dict(zip(reads, parts, strict=True))
-        found.append(np.asarray(score(given.get("features"), given.get("logits")), dtype=float))
+        found.append(library.read(score(given.get("features"), given.get("logits"))))
     return np.concatenate(found)
 
 

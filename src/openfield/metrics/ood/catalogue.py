@@ -11,6 +11,7 @@ from typing import Any
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.ood import feature_detectors as features
 from openfield.metrics.ood import logit_detectors as logits
+from openfield.metrics.ood.array_library import NUMPY, ArrayLibrary
 from openfield.metrics.ood.logit_detectors import ScoreSamples
 from openfield.metrics.ood.samples import Head, SampleSet
 from openfield.parameters import read_agent
@@ -30,6 +31,11 @@ class Detector:
     """Whether it needs the last layer of the network."""
     val: bool = False
     """Whether the literature fits it on validation samples; without them, training samples are used."""
+
+    @property
+    def on_card(self) -> bool:
+        """Whether it can be computed on a card."""
+        return "arrays" in inspect.signature(self.fit).parameters
 
 
 LOGITS, FEATURES = ("logits",), ("features",)
@@ -56,6 +62,7 @@ class ChosenDetector:
     name: str
     detector: Detector
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    arrays: ArrayLibrary = NUMPY
 
     def missing(
         self, sets: Sequence[SampleSet], train: SampleSet | None, head: Head | None, val: SampleSet | None = None
@@ -68,10 +75,16 @@ class ChosenDetector:
         needs += [f"{' and '.join(absent)} of training samples (--train)"] if absent else []
         return needs + (["the last layer (--head)"] if self.detector.head and head is None else [])
 
+    @property
+    def library(self) -> ArrayLibrary:
+        """The library that it is computed with: NumPy for what no card computes."""
+        return self.arrays if self.detector.on_card else NUMPY
+
     def fit(self, train: SampleSet | None, head: Head | None, val: SampleSet | None = None) -> ScoreSamples:
         """Fit it on the training samples, or on the validation samples where the literature does."""
         train = self._choose(train, val)
-        inputs = [train or SampleSet("train"), *([head] if self.detector.head else [])]
+        inputs: list[Any] = [train or SampleSet("train"), *([head] if self.detector.head else [])]
+        inputs += [self.library] if self.detector.on_card else []
         return self.detector.fit(*inputs, **self.parameters)
 
     def _choose(self, train: SampleSet | None, val: SampleSet | None) -> SampleSet | None:
@@ -89,8 +102,12 @@ def _check_parameter(place: str, value: Any, parameter: inspect.Parameter) -> No
         raise InvalidInput(f"{place} takes {wanted}, not {value!r}.")
 
 
-def choose_detectors(sources: Sequence[str]) -> list[ChosenDetector]:
+def choose_detectors(sources: Sequence[str], arrays: ArrayLibrary = NUMPY) -> list[ChosenDetector]:
     """Return the detectors that texts such as `knn(k=10)` stand for; without texts, all with their default parameters.
+
+    Args:
+        sources: The texts.
+        arrays: The library that they are computed with, as far as they can be.
 
     Raises:
         UnknownName: There is no detector or no parameter of a name.
@@ -107,5 +124,5 @@ def choose_detectors(sources: Sequence[str]) -> list[ChosenDetector]:
             if key not in known:
                 raise UnknownName("parameter", key, known, label=f"{name} takes")
             _check_parameter(f"{name}({key}=...)", value, takes[key])
-        chosen[agent.name] = ChosenDetector(agent.name, DETECTORS[name], dict(parameters))
+        chosen[agent.name] = ChosenDetector(agent.name, DETECTORS[name], dict(parameters), arrays)
     return list(chosen.values())

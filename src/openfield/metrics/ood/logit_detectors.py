@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.errors import InvalidInput
+from openfield.metrics.ood.array_library import NUMPY, ArrayLibrary
 from openfield.metrics.ood.samples import Floats, SampleSet
 
-ScoreSamples = Callable[[Any, Any], Floats]
+ScoreSamples = Callable[[Any, Any], Any]
 """From features and logits to a confidence for each sample, higher if it looks known."""
 STEPS = 60
 """Halvings of the interval in which the shape of a Weibull distribution is sought: to the last bit."""
@@ -33,10 +34,11 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(logits - energy(logits)[:, None])
 
 
-def energy(logits: NDArray[Any]) -> NDArray[Any]:
+def energy(logits: Any, arrays: ArrayLibrary = NUMPY) -> Any:
     """Return the logarithm of the summed exponentials of the logits, the negative free energy at temperature 1."""
-    top = logits.max(axis=1)
-    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)))
+    xp = arrays.module
+    top = xp.amax(logits, 1)
+    return top + xp.log(xp.exp(logits - top[:, None]).sum(axis=1))
 
 
 def negative_entropy(logits: NDArray[Any]) -> NDArray[Any]:
@@ -62,10 +64,10 @@ def fit_maxlogit(_: SampleSet) -> ScoreSamples:
     return lambda features, logits: np.asarray(logits.max(axis=1))
 
 
-def fit_energy(_: SampleSet, temperature: float = 1.0) -> ScoreSamples:
+def fit_energy(_: SampleSet, arrays: ArrayLibrary, temperature: float = 1.0) -> ScoreSamples:
     """Score by the negative free energy, T log sum exp(logit / T)."""
     check_temperature("energy", temperature)
-    return lambda features, logits: temperature * energy(logits / temperature)
+    return lambda features, logits: temperature * energy(logits / temperature, arrays)
 
 
 def fit_entropy(_: SampleSet) -> ScoreSamples:
@@ -161,17 +163,9 @@ def _sum_by_class(train: SampleSet, change: Callable[[Floats], Any], predicted: 
     for _, (logits, labels) in train.parts("logits", "labels"):
         said = logits.argmax(axis=1)
         used = np.ones(len(said), bool) if predicted else said == labels
-        add_by_class(sums, change(logits[used]), said[used])
+        NUMPY.add_by_class(sums, change(logits[used]), said[used])
         counts += np.bincount(said[used], minlength=classes)
     return sums, counts
-
-
-def add_by_class(sums: Floats, values: Floats, classes: NDArray[Any]) -> None:
-    """Add rows of values to the rows of sums that their classes name."""
-    order = np.argsort(classes, kind="stable")
-    found, first = np.unique(classes[order], return_index=True)
-    if len(found):
-        sums[found] += np.add.reduceat(values[order], first, axis=0)
 
 
 def _largest(logits: Floats, count: int) -> NDArray[Any]:

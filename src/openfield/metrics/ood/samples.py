@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from openfield.errors import InvalidInput
 from openfield.files.arrays import open_arrays
+from openfield.metrics.ood.array_library import NUMPY, ArrayLibrary
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -100,33 +101,36 @@ class SampleSet:
             raise InvalidInput(f"{self.name} has no {name}.")
         return array
 
-    def parts(self, *names: str, rows: int = 0) -> Iterator[tuple[slice, list[Any]]]:
+    def parts(self, *names: str, rows: int = 0, arrays: ArrayLibrary = NUMPY) -> Iterator[tuple[slice, list[Any]]]:
         """Yield arrays of this set part by part, in double precision; None stands for one that the set lacks.
 
         Args:
             names: The arrays.
             rows: Rows of a part; 0 takes as many as `PART` allows.
+            arrays: The library whose arrays tables are; labels are always NumPy's.
 
         Raises:
             InvalidInput: A value is not finite; the message names its row.
         """
-        arrays = [getattr(self, name) for name in names]
-        width = max([each.shape[1] for each in arrays if each is not None and each.ndim == 2], default=1)
-        size = rows or max(PART // width, 1)
+        tables = [getattr(self, name) for name in names]
+        width = max([each.shape[1] for each in tables if each is not None and each.ndim == 2], default=1)
+        size = rows or max(arrays.scale * PART // width, 1)
         for start in range(0, len(self), size):
             at = slice(start, min(start + size, len(self)))
             yield (
                 at,
                 [
-                    None if each is None else self._read(name, each, at)
-                    for name, each in zip(names, arrays, strict=True)
+                    None if each is None else self._read(name, each, at, arrays)
+                    for name, each in zip(names, tables, strict=True)
                 ],
             )
 
-    def _read(self, name: str, array: NDArray[Any], at: slice) -> NDArray[Any]:
-        part = np.asarray(array[at], dtype=np.int64 if name == "labels" else np.float64)
-        if not np.isfinite(part).all():
-            row = int(np.argwhere(~np.isfinite(part))[0][0])
+    def _read(self, name: str, array: NDArray[Any], at: slice, arrays: ArrayLibrary) -> Any:
+        if name == "labels":
+            return np.asarray(array[at], dtype=np.int64)
+        part = arrays.load(array[at])
+        if not arrays.module.isfinite(part).all():
+            row = int(np.argwhere(~np.isfinite(np.asarray(array[at], dtype=float)))[0][0])
             raise InvalidInput(f"{self.name}: row {at.start + row} of {name} holds a value that is not finite.")
         return part
 
@@ -135,12 +139,16 @@ class SampleSet:
 class Head:
     """The last layer of a network: `logits = features @ weight.T + bias`."""
 
-    weight: Floats
-    bias: Floats
+    weight: Any
+    bias: Any
 
-    def __call__(self, features: Floats) -> Floats:
+    def __call__(self, features: Any) -> Any:
         """Return the logits of features."""
-        return np.asarray(features @ self.weight.T + self.bias)
+        return features @ self.weight.T + self.bias
+
+    def load(self, arrays: ArrayLibrary) -> Head:
+        """Return the same layer in the arrays of a library."""
+        return Head(arrays.load(self.weight), arrays.load(self.bias))
 
 
 def read_samples(path: Path, name: str = "") -> SampleSet:

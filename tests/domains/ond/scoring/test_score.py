@@ -184,7 +184,7 @@ def test_scores_from_files_of_one_test(tmp_path: Path, capsys: pytest.CaptureFix
     assert run_command(["score", "ond"]) == 2
     assert "Arrays are scored without a domain" in capsys.readouterr().err
     assert run_command(["score", "ond", "--data", str(tmp_path / "data"), "--detector", "msp", *files]) == 2
-    assert "leave out other folders, samples and detectors" in capsys.readouterr().err
+    assert "leave out other folders, samples, detectors and --device" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("form", "mark"), [("text", "M2.1"), ("markdown", "| agent | test |"), ("latex", "toprule")])

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from openfield.card import count_cards, read_card
 from openfield.domains.commai.batched.batch import MAX_SYMBOL, Array
 from openfield.domains.commai.batched.program_batch import ProgramBatch
 from openfield.domains.commai.batched.translation import translate_kernel
 from openfield.domains.commai.settings import CommaiSettings
-from openfield.errors import AgentProtocol, InvalidInput
+from openfield.errors import AgentProtocol
 from openfield.lazy import import_extra
 
 _THREADS = 128
@@ -147,17 +148,9 @@ def find_card(arrays: Any, device: str) -> Any:
     Raises:
         InvalidInput: It names no device, or the machine has none.
     """
-    kind, colon, number = device.partition(":")
-    if kind != "cuda" or (colon and not number.isdecimal()):
-        raise InvalidInput(f"'device' is 'cpu', 'cuda' or 'cuda:1', not {device!r}.")
-    try:
-        found = arrays.cuda.runtime.getDeviceCount()
-    except Exception as error:
-        reason = str(error).partition("\n")[0]
-        raise InvalidInput(f"No NVIDIA card can be used here ({reason}). Leave 'device' out.") from None
-    if int(number or 0) >= found:
-        raise InvalidInput(f"There is no {device}: this machine has {found} card{'s' if found != 1 else ''}.")
-    return arrays.cuda.Device(int(number or 0))
+    card = read_card(device, "'device'")
+    count_cards(lambda: arrays.cuda.runtime.getDeviceCount(), card, "'device'")
+    return arrays.cuda.Device(card)
 
 
 @cache
