@@ -24,6 +24,9 @@ from openfield.metrics.scenario import Scenario, group_cells
 from openfield.metrics.stats import MIN_TRIALS, TAIL, bound_mean, share_below
 from openfield.metrics.summary import score_agent
 from openfield.planning.reach import GAP
+from openfield.report.figures import Plot, PlotLine
+from openfield.report.figures.paper import Figure
+from openfield.report.matrix import name_scenarios
 from openfield.result import Result
 from openfield.runner.stopping.rule import BATCH
 
@@ -147,6 +150,36 @@ def find_needs(result: Result, detect: float, power: float) -> list[Need]:
         for pair in combinations(sorted(own), 2)
         if (need := _find_need(scenario, pair, own, detect, power)) is not None
     ]
+
+
+def trace_widths(needs: Sequence[Need]) -> Figure:
+    """Return a figure of how wide the interval of each difference is by the number of trials, a panel for each novelty.
+
+    Args:
+        needs: What `find_needs` found.
+    """
+    scenarios = list(dict.fromkeys(need.scenario for need in needs))
+    names = name_scenarios(scenarios, len({scenario.domain for scenario in scenarios}) > 1)
+    panels = []
+    for scenario, title in names.items():
+        own = [need for need in needs if need.scenario == scenario]
+        lines = [
+            PlotLine("p", list(need.widths.items()), _name_pair(need), [(None, None, n) for n in need.widths])
+            for need in own
+        ]
+        panels.append(Plot(title=title, lines=lines, last=max(SHOWN), values="width"))
+    return Figure(
+        kind="curves",
+        panels=list(panels),
+        agents={name: name for name in dict.fromkeys(map(_name_pair, needs))},
+        across="trials that change",
+        values="width of the interval",
+        caption="How wide the 95 % interval of each difference is on average, by simulation.",
+    )
+
+
+def _name_pair(need: Need) -> str:
+    return f"{need.first} - {need.second}"
 
 
 def _find_need(

@@ -20,6 +20,9 @@ def test_a_pilot_or_a_run_says_how_many_trials_are_needed_and_what_they_take(ope
     again = json.loads(openfield("plan", "pilot.sqlite", *words, "--json").out)
     assert (again["needs"][0]["measured"], again["detect"]) == (10, 0.3)
     assert set(again["spending"]) == {"compass", "random"}
+    drawn = openfield("plan", "pilot.sqlite", *words, "-o", "plan.svg")
+    assert drawn.out.endswith("Drawn for all pairs of agents: plan.svg\n")
+    assert "trials that change" in Path("plan.svg").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -28,6 +31,9 @@ def test_a_pilot_or_a_run_says_how_many_trials_are_needed_and_what_they_take(ope
         ((), "Name a domain for a pilot, or run files"),
         ((str(MAZE), "-a", "compass"), "compares agents: name two"),
         ((str(MAZE), "run.sqlite"), "Name one domain or run files"),
+        ((str(MAZE), "-a", "compass", "random", "-o", "plan.txt"), "A figure is written as pdf, svg, png"),
+        (("run.sqlite", "-o", "a.svg", "-o", "b.pdf"), "One run file and one figure are written"),
+        (("run.sqlite", "-o", "pilot.sqlite"), "Existing runs have their agents and trials"),
         (("run.sqlite", "-a", "compass"), "Existing runs have their agents and trials"),
         ((str(MAZE), "--detect", "0"), "--detect cannot be 0.0"),
     ],

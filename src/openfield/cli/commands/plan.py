@@ -26,6 +26,7 @@ OF_RUN = (
     *("share", "sealed", "secret", "output"),
 )
 """Keys of an experiment file that are about its run and not about a pilot."""
+Outputs = Annotated[tuple[Path, ...], Parameter(name=["--output", "-o"], metavar="FILE", consume_multiple=False)]
 BAR = 40
 """Columns of the longest bar."""
 
@@ -50,7 +51,7 @@ def plan(
     pilot: TrialOptions = PILOT_TRIALS,
     detect: Annotated[float, Parameter(validator=Number(gt=0, lt=1), metavar="DIFFERENCE")] = 0.1,
     power: Annotated[float, Parameter(validator=Number(gte=0.5, lte=0.99))] = 0.9,
-    output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
+    output: Outputs = (),
     json: bool = False,
 ) -> None:
     """Say how many trials a difference needs, with hours, tokens and cost, from a short pilot or from existing runs.
@@ -61,21 +62,24 @@ def plan(
         pilot: The trials of the pilot, which are not those of a run.
         detect: The difference of performances to detect [0.1].
         power: The chance of detecting it, from 0.5 to 0.99 [0.9].
-        output: Keep the pilot in this run file.
+        output: Keep the pilot in this run file (.sqlite), or draw the width of intervals against the number of trials:
+            .pdf, .svg or .png. Repeat it for both.
         json: Print the answer as JSON.
 
     Example:
-        openfield plan birds --agents planner naive --detect 0.1 --power 0.9
+        openfield plan birds --agents planner naive --detect 0.1 -o plan.svg
     """
     from openfield.console import print_json
     from openfield.errors import Cancelled, InvalidInput
-    from openfield.planning.sample_size import find_needs, measure_spending
+    from openfield.planning.sample_size import find_needs, measure_spending, trace_widths
+    from openfield.report.export.paper_figure import PaperFigure
     from openfield.result import Result
 
     if not sources:
         raise InvalidInput("Name a domain for a pilot, or run files: openfield plan birds --agents planner naive")
+    kept, drawn = _sort_outputs(output)
     if all(source.endswith(".sqlite") for source in sources):
-        if agents.given or pilot.given or output:
+        if agents.given or pilot.given or kept:
             raise InvalidInput("Existing runs have their agents and trials: leave the other options out.")
         result = Result(list(sources))
     elif len(sources) > 1:
@@ -83,9 +87,9 @@ def plan(
     else:
         with TemporaryDirectory() as folder:
             try:
-                result = _play_pilot(sources[0], agents, pilot, Path(output or f"{folder}/pilot.sqlite"), json)
+                result = _play_pilot(sources[0], agents, pilot, kept or Path(folder, "pilot.sqlite"), json)
             except Cancelled:
-                if output:
+                if kept:
                     raise
                 raise Cancelled("Stopped; the pilot is not kept. To go on with one later: --output FILE") from None
             spending, needs = measure_spending(result), find_needs(result, detect, power)
@@ -93,6 +97,8 @@ def plan(
         spending, needs = measure_spending(result), find_needs(result, detect, power)
     if not needs:
         raise InvalidInput("Nothing can be said: two agents need three common trials with a performance.")
+    if drawn is not None:
+        PaperFigure(trace_widths(needs)).save(drawn)
     if json:
         told = {name: each._asdict() for name, each in spending.items()}
         print_json({"detect": detect, "power": power, "needs": needs, "spending": told})
@@ -100,6 +106,24 @@ def plan(
     _print_needs(needs, detect, power)
     _print_spending(needs, spending)
     _print_widths(max(needs, key=lambda need: need.deviation))
+    if drawn is not None:
+        print(f"\nDrawn for all pairs of agents: {drawn}")
+
+
+def _sort_outputs(output: Sequence[Path]) -> tuple[Path | None, Path | None]:
+    """Return the run file and the figure that are to be written."""
+    from openfield.errors import InvalidInput
+    from openfield.lazy import import_extra
+    from openfield.report.export.paper_figure import NEED, check_format
+
+    kept = [path for path in output if path.suffix == ".sqlite"]
+    drawn = [path for path in output if path.suffix != ".sqlite"]
+    for path in drawn:
+        check_format(path)
+        import_extra("matplotlib", *NEED)  # before a pilot is played
+    if len(kept) > 1 or len(drawn) > 1:
+        raise InvalidInput("One run file and one figure are written: give --output at most once for each.")
+    return next(iter(kept), None), next(iter(drawn), None)
 
 
 def _play_pilot(name: str, agents: PilotAgents, pilot: TrialOptions, path: Path, as_json: bool) -> Result:

@@ -238,8 +238,10 @@ def _draw_lines(axis: Any, panel: Plot, slots: Mapping[str, int], learns: bool) 
         for part in _list_bands(line):
             axis.fill_between(*zip(*part, strict=True), color=colour, alpha=0.15, linewidth=0)
     axis.set_xlim(panel.first, max(panel.last, panel.first + 1))
-    axis.set_ylim(-0.03, 1.03)
-    axis.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
+    highest = max((value for line in panel.lines for _, value in line.points if value is not None), default=1.0)
+    wide = highest > 1.0 or axis.get_ylim()[1] > 2.0  # panels share an axis
+    axis.set_ylim(-0.03, 2.06 if wide else 1.03)
+    axis.set_yticks([0, 0.5, 1, *([1.5, 2] if wide else [])], ["0", ".5", "1", *(["1.5", "2"] if wide else [])])
     if panel.last > 1:
         axis.locator_params(axis="x", nbins=4, integer=True)
     else:
