@@ -155,6 +155,17 @@ class TestMissingTrials:
         assert whole.estimates["after"].low is not None
         assert (part.valid, part.estimates["after"].low) == ("anytime", None)
 
+    def test_seeds_that_scenarios_share_are_no_further_trials_of_totals(self) -> None:
+        cells = [cell for name in ("swap", "ice") for cell in play("ada", self.afters, novelty=name)]
+        cells = [replace(cell, id=str(number)) for number, cell in enumerate(cells)]
+        found = summarise(cells, BUILT_IN)
+        (total,), one = found.totals, found.groups[0]
+        assert (total.trials, total.estimates["after"]) == (one.trials, one.estimates["after"])
+        assert f"{len(cells)} trials of {one.trials} seeds" in total.note
+        others = [replace(cell, trial=replace(cell.trial, seed=cell.trial.seed + 100)) for cell in cells[one.trials :]]
+        (total,) = summarise([*cells[: one.trials], *others], BUILT_IN).totals
+        assert (total.trials, total.estimates["after"].n, " seeds" in total.note) == (len(cells), len(cells), False)
+
     def test_totals_are_over_what_changes_or_else_over_all(self) -> None:
         steady = [
             make_cell([], [value], [], trial=make_trial(seed, (), settings={"slip": value}), id=f"s{seed}")
@@ -165,7 +176,7 @@ class TestMissingTrials:
         cells = [cell for name in ("swap", "ice") for cell in play("ada", self.afters, novelty=name)]
         cells = [replace(cell, id=str(number), agent=steady[0].agent) for number, cell in enumerate(cells)]
         (total,) = summarise([*steady, *cells], BUILT_IN).totals
-        assert total.trials == len(cells)
+        assert sum(total.outcomes.values()) == len(cells)
 
     def test_numbers_pooled_otherwise_have_no_interval(self) -> None:
         metric = Metric(

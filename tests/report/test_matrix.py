@@ -15,8 +15,10 @@ from support.records import make_cell, make_trial
 HIGH, LOW = [0.9, 0.8, 0.9, 0.7, 0.8, 0.9, 0.8, 0.9], [0.1, 0.2, 0.0, 0.3, 0.1, 0.2, 0.1, 0.0]
 
 
-def play(agent: str, domain: str, afters: list[float], novelty: str = "swap", **fields: Any) -> list[CellRecord]:
-    """A cell for each performance after the onset."""
+def play(
+    agent: str, domain: str, afters: list[float], novelty: str = "swap", first: int = 0, **fields: Any
+) -> list[CellRecord]:
+    """A cell for each performance after the onset, with seeds from the first one on."""
     return [
         make_cell(
             [],
@@ -27,7 +29,7 @@ def play(agent: str, domain: str, afters: list[float], novelty: str = "swap", **
             id=f"{agent} {domain} {novelty} {seed}",
             **fields,
         )
-        for seed, after in enumerate(afters)
+        for seed, after in enumerate(afters, first)
     ]
 
 
@@ -87,12 +89,13 @@ def test_best_is_marked_only_where_every_comparison_supports_it() -> None:
 
 
 def test_totals_are_marked_by_their_own_comparisons() -> None:
-    novelties = ("swap", "slip")
-    cells = [
-        each for name in novelties for each in (*play("ada", "one", HIGH[:4], name), *play("bob", "one", LOW[:4], name))
-    ]
-    assert [row.best for row in make(cells).rows] == [[False, False]] * 2  # four trials each
-    assert [row.best for row in make(cells, across="domains").rows] == [[True], [False]]
+    def both(first: int) -> list[CellRecord]:
+        swap = [*play("ada", "one", HIGH[:4]), *play("bob", "one", LOW[:4])]
+        return [*swap, *play("ada", "one", HIGH[4:], "slip", first), *play("bob", "one", LOW[4:], "slip", first)]
+
+    assert [row.best for row in make(both(4)).rows] == [[False, False]] * 2  # four trials each
+    assert [row.best for row in make(both(4), across="domains").rows] == [[True], [False]]
+    assert [row.best for row in make(both(0), across="domains").rows] == [[False]] * 2  # four seeds in all
 
 
 def test_agents_that_lack_a_number_have_no_rank() -> None:

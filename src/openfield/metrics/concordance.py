@@ -101,7 +101,7 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     with their trial: two who played the same one met the same world. It compares wins above a half of all pairs,
     not shares: twins, which are never paired, make the observed number of pairs the smallest one, so that equal
     beliefs would raise the observed share alone. There is none if the agent failed a test episode: the loss there
-    depends on the change, and not on beliefs.
+    depends on the change, and not on beliefs; and none in totals, whose trials of one seed are alike.
     """
     panel = make_panel(cells)
     if panel is None:
@@ -109,7 +109,8 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     wins, pairs = count_pairs(panel, [panel.kinds[None]])
     if not pairs[0]:
         return None
-    p = None if (panel.present & ~panel.valid).any() else _test(panel)
+    in_totals = any(cell.seed_unit for cell in cells)
+    p = None if in_totals or (panel.present & ~panel.valid).any() else _test(panel)
     chance, n = float(wins[0] / pairs[0]), int(panel.units.max()) + 1
     if n < MIN_TRIALS:
         return Estimate(chance, None, None, n, FEW, p)

@@ -166,8 +166,22 @@ def take_first(
 
 
 def unit_of(cell: CellRecord) -> str:
-    """Return the independent unit that a cell belongs to: the person who played it, or its trial."""
-    return cell.person or cell.trial.id
+    """Return the independent unit that a cell belongs to: who played it, its seed in totals, or its trial."""
+    return cell.person or cell.seed_unit or cell.trial.id
+
+
+def share_seeds(cells: Iterable[CellRecord]) -> list[CellRecord]:
+    """Return the cells of several scenarios with the seed as their unit.
+
+    Trials of one seed are alike before the onset, whatever changes then, and unchanged ones are alike to the end: they
+    are no further trials. Imported trials have no seeds.
+    """
+    return [
+        cell
+        if cell.trial.imported is not None
+        else replace(cell, seed_unit=f"{cell.trial.seed}{'' if cell.trial.is_changed else ' unchanged'}")
+        for cell in cells
+    ]
 
 
 def are_of_control(cells: Iterable[CellRecord]) -> bool:

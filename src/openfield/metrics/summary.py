@@ -36,6 +36,7 @@ from openfield.metrics.scenario import (
     describe_versions,
     group_cells,
     list_missing_trials,
+    share_seeds,
     sort_cells,
     take_first,
     unit_of,
@@ -261,8 +262,8 @@ def _gather_totals(samples: Mapping[Key, Sample]) -> dict[Key, Sample]:
             together = Scenario(domain, TOTAL if changes else (), light, f"{len(keys)} scenarios together")
             own = [samples[key] for key in keys]
             rules = {sample.intervals for sample in own}
-            planned = [cell for sample in own for cell in sample.planned]
-            counted = [cell for sample in own for cell in sample.counted]
+            planned = share_seeds(cell for sample in own for cell in sample.planned)
+            counted = share_seeds(cell for sample in own for cell in sample.counted)
             totals[together, agent] = Sample(planned, counted, "anytime" if "anytime" in rules else own[0].intervals)
     return {key: totals[key] for key in sorted(totals, key=lambda key: key[0])}
 
@@ -332,13 +333,13 @@ def _summarise_group(key: Key, sample: Sample, metrics: Sequence[Metric]) -> Age
     found = estimate_numbers(scored, metrics, sample.intervals, played)
     others = estimate_numbers(completed, metrics, sample.intervals, played) if len(completed) < len(scored) else {}
     beside = {name: other for name, other in others.items() if other != found.get(name)}
-    trials = {cell.trial.id: cell.trial for cell in scored}
+    trials = {cell.seed_unit or cell.trial.id: cell.trial for cell in scored}
     unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
     people = len({cell.person for cell in scored if cell.person})
     iqm = _estimate_iqm(score_agent(scored), sample.intervals)
     countable = COUNTABLE if not scenario.red_light and is_countable(played) else ""
     absent = remark_missing(found, list_numbers(metrics))
-    notes = countable, remark_people(played), remark_trials(played), absent, remark_open(sample)
+    notes = countable, remark_people(played), remark_seeds(scored), remark_trials(played), absent, remark_open(sample)
     note = "; ".join(filter(None, notes))
     numbers = len(trials), unchanged, count_outcomes(played), found, beside, iqm
     versions, control = describe_versions(played), are_of_control(played)
@@ -434,7 +435,8 @@ def remark_missing(found: Mapping[str, Estimate], numbers: Iterable[Number]) -> 
 
 def remark_open(sample: Sample) -> str:
     """Return which trials count as long as some are missing, or why intervals are anytime ones where none is."""
-    planned, counted = (len(set(map(unit_of, cells))) for cells in (sample.planned, sample.counted))
+    found = ({cell.person or cell.trial.id for cell in cells} for cells in (sample.planned, sample.counted))
+    planned, counted = map(len, found)
     units = "people" if any(cell.person for cell in sample.planned) else "trials"
     if any(cell.stops for cell in sample.planned):
         over = format_units(counted, units == "people")
@@ -442,6 +444,15 @@ def remark_open(sample: Sample) -> str:
     if sample.is_open:
         return f"anytime intervals over the first {counted} of {planned} {units}"
     return f"anytime intervals: {units} were added after some had been played" if is_extended(sample.planned) else ""
+
+
+def remark_seeds(cells: Sequence[CellRecord]) -> str:
+    """Return that trials of one seed count as one, where several scenarios have the same seeds."""
+    seeds = {unit_of(cell) for cell in cells}
+    trials = {cell.trial.id for cell in cells}
+    if len(seeds) == len(trials) or not any(cell.seed_unit for cell in cells) or any(cell.person for cell in cells):
+        return ""
+    return f"{len(trials):,} trials of {len(seeds):,} seeds: trials of one seed count as one, as they begin alike"
 
 
 def remark_people(cells: Sequence[CellRecord]) -> str:
@@ -526,12 +537,15 @@ def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Va
 
 
 def score_trials(cells: Iterable[CellRecord]) -> dict[str, float]:
-    """Return the performance of each scored trial that agents are compared by: after the onset if there is one."""
+    """Return the performance of each scored trial that agents are compared by: after the onset if there is one.
+
+    In totals over several scenarios there is one for each seed.
+    """
     scores: dict[str, list[float]] = {}
     for cell in cells:
         score = mean(performances(pick_after(cell) if cell.trial.novelty else split_periods(cell).before))
         if cell.is_scored and score is not None:
-            scores.setdefault(cell.trial.id, []).append(score)
+            scores.setdefault(cell.seed_unit or cell.trial.id, []).append(score)
     return _averages(scores)
 
 
