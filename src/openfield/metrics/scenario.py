@@ -173,8 +173,8 @@ def unit_of(cell: CellRecord) -> str:
 def share_seeds(cells: Iterable[CellRecord]) -> list[CellRecord]:
     """Return the cells of several scenarios with the seed as their unit.
 
-    Trials of one seed are alike before the onset, whatever changes then, and unchanged ones are alike to the end: they
-    are no further trials. Imported trials have no seeds.
+    Trials of one seed are alike before the onset, whatever changes then, and unchanged ones are alike to the end, so
+    that they count as one. Imported trials have no seeds.
     """
     return [
         cell

@@ -176,7 +176,7 @@ class RunScores(msgspec.Struct, frozen=True):
     """Why there are none."""
 
 
-class Scores(BackgroundWork[RunScores]):
+class RunScoring(BackgroundWork[RunScores]):
     """The scores of the runs of a library, computed one after the other."""
 
     def __init__(self, library: Library) -> None:

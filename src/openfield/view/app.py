@@ -39,7 +39,7 @@ from openfield.errors import describe_error
 from openfield.report.addresses import TWIN
 from openfield.view import live
 from openfield.view.access import Access, AccessGuard
-from openfield.view.analysis import Analyses, BackgroundWork, Scores
+from openfield.view.analysis import Analyses, BackgroundWork, RunScoring
 from openfield.view.frames import FramePool
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
@@ -81,7 +81,7 @@ def make_app(
     )
     app.state.is_closing = lambda: False
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
-    app.state.scores = Scores(library)
+    app.state.scores = RunScoring(library)
     app.state.objectives = BackgroundWork(library, run.measure_objectives)
     app.state.figures = BackgroundWork(library, run.trace_all_figures)
     app.state.trials, app.state.frames, app.state.films = TrialReader(library), FramePool(), pictures.KeptFilms()

@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from openfield.errors import InvalidInput, JournalError, OpenfieldError, UnknownName
 from openfield.report.addresses import TWIN
 from openfield.report.render import render
-from openfield.view.analysis import Analyses, BackgroundWork, Scores
+from openfield.view.analysis import Analyses, BackgroundWork, RunScoring
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 
@@ -79,9 +79,9 @@ def figures_of(request: Request) -> BackgroundWork[list[Any]]:
     return found
 
 
-def scores_of(request: Request) -> Scores:
+def scores_of(request: Request) -> RunScoring:
     """Return the scores of runs in the application that got a request."""
-    found: Scores = request.app.state.scores
+    found: RunScoring = request.app.state.scores
     return found
 
 
