@@ -66,6 +66,7 @@ def test_the_campaign_plans_learned_scripted_random_and_control_agents_in_every_
     for extra in ("river", "gymnasium", "minigrid", "Box2D", "vizdoom", "onnxruntime"):
         pytest.importorskip(extra)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")  # names of domains whole
     Path("examples").symlink_to(ROOT / "examples")
     given = tomllib.loads(Path("examples/baselines.toml").read_text(encoding="utf-8"))
     changes = {(each["domain"], novelty) for each in given["domains"] for novelty in each["novelty"]}
