@@ -37,10 +37,14 @@ class RawPeer:
         self._frame = old_frame if version == 1 else frame
         self.socket = connect(port)
         self._version, self._heard, self._greeted = version, b"", False
-        self.socket.sendall(HANDSHAKES[version])
-        if version == 3:  # it may speak only when both sides are ready
-            self.read_greeting()
-        self.socket.sendall(said)
+        try:
+            self.socket.sendall(HANDSHAKES[version])
+            if version == 3:  # it may speak only when both sides are ready
+                self.read_greeting()
+            self.socket.sendall(said)
+        except OSError:
+            self.close()
+            raise
 
     def say(self, *bodies):
         self.socket.sendall(b"".join(map(self._frame, bodies)))
