@@ -27,7 +27,7 @@ from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.run import read_plan, run_plan, with_options
 from openfield.runner.scheduler import Watch
 from openfield.runner.stopping.batches import in_batches
-from openfield.runner.stopping.rule import BATCH, StoppingOptions
+from openfield.runner.stopping.rule import BATCH
 from openfield.trial import Trial
 
 
@@ -134,20 +134,13 @@ def resume(
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallOptions(RegisterOptions, StoppingOptions):
+class CallOptions(RegisterOptions):
     """What `run` and `resume` take: the options of a run, and how this call of Python goes about it."""
 
-    repeats: int = 1
-    """How often each agent plays each trial."""
     trust: bool = False
     """Run code that a run file names even if you did not sign it; only for `resume`."""
     progress: bool | None = None
     """Show a progress bar for each agent; by default on a terminal and in a notebook."""
-
-    def __post_init__(self) -> None:
-        """Refuse values that mean nothing."""
-        RegisterOptions.__post_init__(self)
-        StoppingOptions.__post_init__(self)
 
 
 def _deal(trials: Trial | Iterable[Trial], options: CallOptions) -> list[Trial]:

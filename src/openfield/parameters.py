@@ -66,7 +66,10 @@ def list_language_models(agents: Mapping[str, object]) -> list[str]:
 
 def strip_parameters(source: str) -> str:
     """Return an agent without brackets and detector. They are not read, so nothing in them can be wrong here."""
-    source, _ = split_detector(source)
+    return _strip_brackets(split_detector(source)[0])
+
+
+def _strip_brackets(source: str) -> str:
     found = None if source.startswith(COMMANDS) or not source.endswith(")") else _PLACE.match(source)
     return source if found is None else found[0]
 
@@ -165,7 +168,7 @@ def read_agent(source: Any, unpack: Callable[[dict[str, Any]], Mapping[str, Any]
         if agent.detector is not None:
             raise InvalidInput(f"'{source}' has two detectors, and an agent takes one.")
         return AgentText(source, agent.place, agent.parameters, made)
-    place = strip_parameters(source)
+    place = _strip_brackets(source)
     if place == source:
         return AgentText(source, source, {})
     if len(source) > MAX_TEXT:

@@ -109,7 +109,9 @@ class _Tally:
         self.episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
         self.done: dict[str, int] = dict.fromkeys(cells, 0)
         self.forecast = Forecast(run, len(cells))
-        with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
+        if not run.exists():
+            return
+        with suppress(JournalError), Run(run) as opened:  # the journal will say what is wrong with it
             played = opened.count_episodes()
             for key, status in opened.statuses().items():
                 if key in cells and (plan.options.keep or not is_outdated(cells[key], status.player, plan)):

@@ -216,9 +216,11 @@ class RunOptions(Options):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RegisterOptions(RunOptions):
-    """How a run is played, and what is registered of it before its first trial."""
+class RegisterOptions(RunOptions, StoppingOptions):
+    """How a run is played, how often and until when, and what is registered of it before its first trial."""
 
+    repeats: Annotated[Whole, Positive, Parameter(group=MORE)] = 1
+    """How often each agent plays each trial [1]."""
     register: Annotated[str | None, Parameter(group=MORE, metavar="FILE")] = None
     """Write into this file, before the first trial, what the run asks, who plays what, and when it stops."""
     question: Annotated[str, Parameter(group=MORE, metavar="TEXT")] = ""
@@ -228,7 +230,8 @@ class RegisterOptions(RunOptions):
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, wherever they come from."""
-        super().__post_init__()
+        RunOptions.__post_init__(self)
+        StoppingOptions.__post_init__(self)
         if self.register is None and (self.question or self.registered):
             raise InvalidInput("A question and its numbers are registered in a file: add --register FILE.")
         if not self.question.isprintable() or len(self.question) > MAX_QUESTION:
@@ -237,7 +240,7 @@ class RegisterOptions(RunOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Experiment(RegisterOptions, TrialOptions, StoppingOptions):
+class Experiment(RegisterOptions, TrialOptions):
     """The description of a run: experiment files, `openfield run` and `of.run` all fill it.
 
     A field is a key of an experiment file and an option of `openfield run`; its docstring is the help text.
@@ -259,18 +262,11 @@ class Experiment(RegisterOptions, TrialOptions, StoppingOptions):
     """The run file [runs/DOMAIN.sqlite]."""
     max_trials: Annotated[Whole, Positive, Parameter(group=MORE)] = MAX_TRIALS
     """With --until or --race: trials per novelty that change, at most [100]; --trials of them make a batch."""
-    repeats: Annotated[Whole, Positive, Parameter(group=MORE)] = 1
-    """How often each agent plays each trial [1]."""
     isolate: Annotated[bool | dict[str, Any], Parameter(parse=False)] = False
     """Whether agents play in isolated processes, or their rights there: keys of `Isolation`."""
     limits: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     people: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     """What people are shown and asked when they play: for `openfield play`."""
-
-    def __post_init__(self) -> None:
-        """Refuse values that mean nothing, wherever they come from."""
-        RegisterOptions.__post_init__(self)
-        StoppingOptions.__post_init__(self)
 
     def change(self, *changes: Mapping[str, Any]) -> Experiment:
         """Return the experiment with other values; settings and limits are joined, key by key."""

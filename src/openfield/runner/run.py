@@ -25,7 +25,7 @@ from openfield.runner.cluster import RESOURCES, Cluster, Players, SideBySide, as
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Plan, check_plan
-from openfield.runner.scheduler import CellScheduler, RunWarning, Watch, is_left, is_outdated
+from openfield.runner.scheduler import CellScheduler, RunWarning, Watch, list_left
 from openfield.runner.shares import parse_share, share_plan
 from openfield.runner.stopping.batches import Look
 from openfield.runner.stopping.rule import check_rule, read_rule
@@ -132,20 +132,9 @@ def _reaching(workers: Players, plan: Plan, journal: Path) -> Iterator[int | Sid
 
     check_agents(plan)
     with closing(RayConnection(workers)) as connection:
-        if _is_something_left(plan, journal):
+        if list_left(plan, journal):
             connection.open()
         yield connection
-
-
-def _is_something_left(plan: Plan, journal: Path) -> bool:
-    """Return whether cells of a plan are to be played. Those of earlier agents do not count: they are entered."""
-    if not journal.exists() or not journal.stat().st_size:
-        return True
-    with Run(journal) as run:
-        known, dropped = run.statuses(), run.dropped_cells()
-    retry = plan.options.retry
-    left = (cell for cell in plan.cells if cell.id not in dropped)
-    return any(cell.id not in known or is_left(known[cell.id].outcome, retry) for cell in left)
 
 
 def _make_executor(
@@ -187,15 +176,8 @@ def read_plan(
         cells = [record.cell for record in records]
         domains = {name: trusted_domain(run, name, trust) for name in {cell.trial.domain for cell in cells}}
     agents = {name: read_agent(source) for name, source in sources.items() if source is not None}
-    plan, chosen = Plan(tuple(cells), agents, domains), options or RunOptions(workers=0)
-    left = [
-        record.cell
-        for record in records
-        if not record.dropped
-        and (
-            is_left(record.outcome, chosen.retry) or (is_outdated(record.cell, record.player, plan) and not chosen.keep)
-        )
-    ]
+    chosen = options or RunOptions(workers=0)
+    left = list_left(Plan(tuple(cells), agents, domains, options=chosen), Path(journal))
     for name in {cell.agent for cell in left} - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
     kept = _read_isolation(facts)

@@ -13,8 +13,9 @@ import threading
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from shlex import quote
 
 from openfield.cell import Cell, CellStatus
@@ -370,11 +371,8 @@ class CellScheduler:
 
     def _is_left(self, cell: str, status: CellStatus) -> bool:
         """Return whether a cell is to be played: another process may have tried a failed one again meanwhile."""
-        if cell in self._dropped and not status.attempt:
-            return False
-        if not self._keep and is_outdated(self._cells[cell], status.player, self._plan):
-            return True
-        return is_left(status.outcome, self._retry and status.attempt <= self._attempts.get(cell, 0))
+        retry = self._retry and status.attempt <= self._attempts.get(cell, 0)
+        return is_left(self._cells[cell], status, self._plan, self._dropped, retry)
 
 
 def rank_cells(cells: Iterable[Cell]) -> dict[str, int]:
@@ -394,8 +392,31 @@ def rank_cells(cells: Iterable[Cell]) -> dict[str, int]:
     return {cell.id: rank for rank, cell in enumerate(planned)}
 
 
-def is_left(outcome: str | None, retry: bool) -> bool:
-    """Return whether a cell is still to be played. Failures of an agent are tried again only on request."""
+def list_left(plan: Plan, run: Path) -> list[Cell]:
+    """Return the cells of a plan that are still to be played, by what the run file holds."""
+    if not run.exists() or not run.stat().st_size:
+        return list(plan.cells)
+    with Run(run) as reader:
+        known, dropped = reader.statuses(), reader.dropped_cells()
+    retry = plan.options.retry
+    return [cell for cell in plan.cells if is_left(cell, known.get(cell.id, NOT_BEGUN), plan, dropped, retry)]
+
+
+def is_left(cell: Cell, status: CellStatus, plan: Plan, dropped: Container[str], retry: bool) -> bool:
+    """Return whether a cell is still to be played.
+
+    Args:
+        cell: The planned cell.
+        status: How far it is.
+        plan: The current plan, which plays again what an earlier version of an agent played, unless that is kept.
+        dropped: The cells that are not played, because the run stopped by itself.
+        retry: Whether failures of an agent are tried again.
+    """
+    if cell.id in dropped and not status.attempt:
+        return False
+    if not plan.options.keep and is_outdated(cell, status.player, plan):
+        return True
+    outcome = status.outcome
     return outcome not in SCORED and (retry or outcome is None or not outcome.startswith("agent_"))
 
 

@@ -47,7 +47,11 @@ def play_plan(
     from openfield.report.progress import showing_progress
     from openfield.runner.run import run_plan
 
-    look, plan = find_look(plan, path), register_plan(plan, path)
+    look = find_look(plan, path)
+    if getattr(plan.options, "register", None) is not None:
+        from openfield.planning.registering import register
+
+        plan = register(plan, path)
     if says_reach:
         _say_reach_of(plan)
     confirm_calls(plan, path)
@@ -72,15 +76,6 @@ def _say_reach_of(plan: Plan) -> None:
         print(f"openfield: {most}{told}. How many you need: openfield plan", file=sys.stderr)
 
 
-def register_plan(plan: Plan, path: Path) -> Plan:
-    """Return a plan with what is registered of it, if the user asks for that."""
-    if getattr(plan.options, "register", None) is None:
-        return plan
-    from openfield.planning.registering import register
-
-    return register(plan, path)
-
-
 def find_look(plan: Plan, path: Path) -> Look | None:
     """Return what looks at a run between two batches, if it stops by itself; refuse a rule that cannot be met."""
     if plan.stopping is None:
@@ -88,17 +83,6 @@ def find_look(plan: Plan, path: Path) -> Look | None:
     from openfield.planning.interim import make_look
 
     return make_look(plan, path)
-
-
-def find_left(plan: Plan, path: Path) -> list[Cell]:
-    """Return the cells of a plan that are not over."""
-    from openfield.journal.reader import SCORED, Run
-
-    done: set[str] = set()
-    if path.exists():
-        with Run(path) as run:
-            done = run.dropped_cells() | {cell for cell, status in run.statuses().items() if status.outcome in SCORED}
-    return [cell for cell in plan.cells if cell.id not in done]
 
 
 def confirm_calls(plan: Plan, path: Path) -> None:
@@ -113,8 +97,9 @@ def confirm_calls(plan: Plan, path: Path) -> None:
     if not list_language_models(plan.agents):
         return
     from openfield.agents.llm import estimate_plan
+    from openfield.runner.scheduler import list_left
 
-    estimates = estimate_plan(plan, find_left(plan, path))
+    estimates = estimate_plan(plan, list_left(plan, path))
     for name, estimate in estimates.items():
         most = "" if plan.stopping is None else ", if the run does not stop before"
         print(f"{escape_controls(name)}: {estimate}{most}.", file=sys.stderr)
@@ -133,6 +118,7 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
     from openfield.journal.reader import Run
     from openfield.report.render import format_seconds
     from openfield.runner.duration import count_lanes, estimate_seconds
+    from openfield.runner.scheduler import list_left
 
     find_look(plan, path)  # a rule that cannot be met is refused
     planned = {cell.id: (cell.agent, write_trial(cell.trial), cell.repeat) for cell in plan.cells}
@@ -143,7 +129,7 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
     fingerprint = fingerprint_plan((planned | known).values())
     rows = [(cell.id, cell.agent, cell.trial.domain, cell.trial.id, cell.repeat) for cell in plan.cells]
     titles = ("cell", "agent", "domain", "trial", "repeat")
-    left = find_left(plan, path)
+    left = list_left(plan, path)
     estimates, seconds = estimate_plan(plan, left), estimate_seconds(plan, left)
     calls = sum(each.calls for each in estimates.values()) * CALL_SECONDS
     seconds = None if seconds is None and not calls else (seconds or 0.0) + calls / count_lanes(plan, len(left))
