@@ -14,7 +14,7 @@ from unittest import mock
 from cyclopts import App
 
 from openfield.cli import run_command
-from openfield.cli.app import COMMANDS, make_app
+from openfield.cli.app import COMMANDS, make_command_line
 from openfield.registry import installed_domains
 
 PAGES = sorted(Path(__file__).parent.glob("cli*.md"))
@@ -24,10 +24,10 @@ BLOCK = re.compile(r"^```text\n\$ openfield ([^\n]*)\n(.*?)^```$", re.MULTILINE 
 def list_commands() -> Iterator[tuple[list[str], App]]:
     """Yield every command by its words: those of the command line, those inside them, and those of domains."""
     for name in COMMANDS:
-        yield from _walk([name], make_app([])[name])
+        yield from _walk([name], make_command_line([])[name])
     for domain in installed_domains():
         if domain.commands:
-            yield from _walk([domain.name], make_app([domain.name])[domain.name])
+            yield from _walk([domain.name], make_command_line([domain.name])[domain.name])
 
 
 def _walk(words: list[str], app: App) -> Iterator[tuple[list[str], App]]:

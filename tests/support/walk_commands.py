@@ -68,7 +68,7 @@ def take_away() -> None:
 
 def list_commands() -> list[list[str]]:
     """Return the words of every command, those of domains included."""
-    from openfield.cli.app import make_app
+    from openfield.cli.app import make_command_line
     from openfield.registry import installed_domains
 
     def walk(app: Any, words: list[str]) -> list[list[str]]:
@@ -77,7 +77,7 @@ def list_commands() -> list[list[str]]:
 
     own = {each.name: each.commands for each in installed_domains() if each.commands}
     of_domains = [[name, *rest] for name, commands in own.items() for rest in ([], *([each] for each in commands))]
-    return walk(make_app([]), []) + of_domains
+    return walk(make_command_line([]), []) + of_domains
 
 
 def obey(words: list[str]) -> dict[str, Any]:

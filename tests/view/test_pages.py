@@ -31,7 +31,7 @@ from openfield.report.addresses import (
 )
 from openfield.report.words import explain_reading
 from openfield.view import ViewServer
-from openfield.view.publish import publish
+from openfield.view.publish import write_site
 from support.browsers import NARROW, WIDE, open_viewer
 from support.places import MAZE
 from view.conftest import Visits
@@ -88,7 +88,7 @@ def test_pages_that_stand_alone_show_themselves_without_errors(
 ) -> None:
     result = of.Result([runs / "maze.sqlite"])
     result.page(tmp_path / "report.html", objectives=result.objectives())
-    publish([runs / "maze.sqlite", runs / "again.sqlite"], tmp_path / "site")
+    write_site([runs / "maze.sqlite", runs / "again.sqlite"], tmp_path / "site")
     said: list[str] = []
     for place in ("report.html", "site/index.html", "site/runs/again.html"):
         for audited in (False, True):  # the audit is a script, which the policy of these pages forbids

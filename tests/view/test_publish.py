@@ -13,7 +13,7 @@ from openfield.errors import InvalidInput
 from openfield.metrics.selection import pick_numbers
 from openfield.report.addresses import name_scenario
 from openfield.result import Result
-from openfield.view.publish import publish
+from openfield.view.publish import write_site
 from support.places import MAZE, SUPPORT
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_every_link_leads_to_a_file_and_names_are_escaped(played: list[Path], tmp_path: Path) -> None:
-    publish(played, tmp_path)
+    write_site(played, tmp_path)
     index = (tmp_path / "index.html").read_text()
     links = re.findall(r'href="([^"]+)"', index)
     assert f"runs/one.html#{name_scenario(Result(played).summary().groups[0].scenario)}" in links
@@ -47,7 +47,7 @@ def test_pages_of_runs_lead_back_to_the_site(tmp_path: Path) -> None:
     path, site = tmp_path / "film & maze.sqlite", tmp_path / "site"
     domain = f"{SUPPORT / 'filmed_maze.py'}:domain"
     of.run(["random"], of.trials(domain, count=1, training=0, before=1, after=1, unchanged=0, patience=5), path)
-    publish([path], site)
+    write_site([path], site)
     page = site / "runs" / "film & maze.html"
     links = re.findall(r'href="([^"#]+)"', page.read_text().split("This site")[1].split("</nav>")[0])
     assert [link.rpartition(".")[2] for link in links] == ["html", "json", "webp"]
@@ -56,7 +56,7 @@ def test_pages_of_runs_lead_back_to_the_site(tmp_path: Path) -> None:
 
 
 def test_the_leaderboard_has_the_numbers_of_all_runs_read_as_one(played: list[Path], tmp_path: Path) -> None:
-    publish(played, tmp_path)
+    write_site(played, tmp_path)
     data = msgspec.json.decode((tmp_path / "leaderboard.json").read_bytes())
     (board,) = data["boards"]
     groups = {group.agent: group for group in Result(played).summary().groups}
@@ -76,7 +76,7 @@ def test_the_order_follows_the_first_number_and_equal_ones_share_a_rank(tmp_path
     trials = of.trials(MAZE, count=6, training=0, before=1, after=2, unchanged=0)
     agents = {"zed": "compass", "ada": "compass", "mid": "random"}
     of.run(agents=agents, trials=trials, journal=tmp_path / "run.sqlite")
-    publish([tmp_path / "run.sqlite"], tmp_path / "site")
+    write_site([tmp_path / "run.sqlite"], tmp_path / "site")
     (board,) = msgspec.json.decode((tmp_path / "site" / "leaderboard.json").read_bytes())["boards"]
     first = board["shown"][0]
     values = [round(row["numbers"][first]["mean"], 2) for row in board["rows"]]
@@ -100,7 +100,7 @@ def test_a_campaign_has_one_table_that_is_not_cut_off(browser: Browser, tmp_path
     ]
     agents = {f"agent-{number}-with-a-long-name": "random" for number in range(8)}
     of.run(agents=agents, trials=trials, journal=tmp_path / "run.sqlite")
-    publish([tmp_path / "run.sqlite"], tmp_path / "site", films=False)
+    write_site([tmp_path / "run.sqlite"], tmp_path / "site", films=False)
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto((tmp_path / "site" / "index.html").as_uri())
     assert page.locator("#all tbody tr").count() == 8
@@ -112,8 +112,8 @@ def test_a_campaign_has_one_table_that_is_not_cut_off(browser: Browser, tmp_path
 
 
 def test_the_same_runs_give_the_same_bytes(played: list[Path], tmp_path: Path) -> None:
-    publish(played, tmp_path / "a")
-    publish(played, tmp_path / "b")
+    write_site(played, tmp_path / "a")
+    write_site(played, tmp_path / "b")
     first, second = (
         {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*.*")}
         for root in (tmp_path / "a", tmp_path / "b")
@@ -123,14 +123,14 @@ def test_the_same_runs_give_the_same_bytes(played: list[Path], tmp_path: Path) -
 
 
 def test_runs_that_a_site_no_longer_has_are_removed_and_nothing_else(played: list[Path], tmp_path: Path) -> None:
-    publish(played, tmp_path)
+    write_site(played, tmp_path)
     data = msgspec.json.decode((tmp_path / "leaderboard.json").read_bytes())
     data["runs"][0]["films"] = {"maze": "../mine.txt"}  # anyone may have written there
     (tmp_path / "leaderboard.json").write_bytes(msgspec.json.encode(data))
     mine = [tmp_path / "mine.txt", tmp_path / "runs" / "mine.txt", tmp_path.parent / "mine.txt"]
     for path in mine:
         path.touch()
-    publish(played[1:], tmp_path)
+    write_site(played[1:], tmp_path)
     found = {path.name for path in (tmp_path / "runs").iterdir()}
     assert found == {"b <i>.html", "b <i>.json", "mine.txt"}
     assert all(path.exists() for path in mine)
@@ -138,4 +138,4 @@ def test_runs_that_a_site_no_longer_has_are_removed_and_nothing_else(played: lis
 
 def test_nothing_to_publish_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="There is no run file to publish"):
-        publish([], tmp_path)
+        write_site([], tmp_path)

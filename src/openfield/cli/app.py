@@ -60,6 +60,7 @@ COMMANDS = {name: text for group in GROUPS.values() for name, text in group.item
 PLACES = {"Look at results": "openfield.cli.results"}
 """The package of a group's commands where it is not `openfield.cli.commands`."""
 ELSEWHERE = {
+    "compare": "openfield.cli.results.compare:print_comparison",
     "objectives": "openfield.cli.objectives:app",
     "list": "openfield.cli.commands.list:list_things",
     "merge": "openfield.cli.results.merge:merge",
@@ -72,7 +73,7 @@ MAX_NAMES = 30
 """Columns for the names of options; longer names are folded."""
 
 
-def make_app(words: list[str], help_all: bool = False) -> cyclopts.App:
+def make_command_line(words: list[str], help_all: bool = False) -> cyclopts.App:
     """Return the application for these words: with the options, or the commands, of the domain they name."""
     app = _new_app("openfield", help_all)
     app.help = "Tells you what your agent does when its world changes."

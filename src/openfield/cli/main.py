@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import cyclopts
 
-from openfield.cli.app import HELP_ALL, join_command, make_app
+from openfield.cli.app import HELP_ALL, join_command, make_command_line
 from openfield.console import escape_controls
 from openfield.errors import MORE_MEMORY, NO_HANDLES, DiskFull, OpenfieldError, UnknownName, too_many_files
 
@@ -37,7 +37,7 @@ def run_command(words: list[str]) -> int:
     if not _has_directory():
         return _print_error("The current directory does not exist any more. Go to another one: cd", 2)
     if empty := _find_empty(words):
-        command = join_command(make_app([]), words)
+        command = join_command(make_command_line([]), words)
         return _print_error(
             f"{empty} is empty. Is a variable of your shell not set? Help: openfield {command}--help", 2
         )
@@ -49,7 +49,7 @@ def _run_command(words: list[str]) -> int:
         words = [*words[1:], "--help"]
     plain = ["--help" if word == HELP_ALL else word for word in words] or ["--help"]
     try:
-        app = make_app(plain, help_all=HELP_ALL in words)
+        app = make_command_line(plain, help_all=HELP_ALL in words)
         app(plain, result_action="return_value")
         print(end="", flush=True)  # a pipe that is closed is noticed here, not by a traceback at exit
     except cyclopts.CycloptsError as error:

@@ -48,7 +48,7 @@ MAX_THINNED = 1_000_000
 
 
 @app.default
-def evaluate(
+def print_objectives(
     *tables: Path,
     num_obs: Whole | None = None,
     num_actions: Annotated[Whole | None, Parameter(group=MORE)] = None,
@@ -296,10 +296,10 @@ def convert(source: Path, target: Path, /, *, allow_large: AllowLarge = False) -
     Example:
         openfield objectives convert agent.pkl agent.parquet
     """
-    from openfield.objectives.formats.convert import convert as run
+    from openfield.objectives.formats.convert import convert_table
 
     with allowing_large(allow_large):
-        done = run(source, target)
+        done = convert_table(source, target)
     print(f"{target}: {done.rows:,} rows, {target.stat().st_size:,} bytes")
     for note in done.notes:
         print(f"note: {escape_controls(note)}")
@@ -452,7 +452,7 @@ def record_tables(paths: Sequence[Path], options: dict[str, Any], asked: TableQu
 
     Args:
         paths: Their files.
-        options: Those of `evaluate`.
+        options: Those of `print_objectives`.
         asked: What else is asked of them.
 
     Raises:
@@ -473,8 +473,7 @@ def record_tables(paths: Sequence[Path], options: dict[str, Any], asked: TableQu
 
 def _record(path: Path, options: dict[str, Any], asked: TableQuestions, apply: Apply | None) -> dict[str, Any]:
     """Return the JSON object of one file; one that cannot be used has null values and says why."""
-    from openfield.objectives.evaluation import NAMES
-    from openfield.objectives.evaluation import evaluate as compute
+    from openfield.objectives.evaluation import NAMES, evaluate
     from openfield.objectives.formats.large_tables import open_table
     from openfield.objectives.formats.load import file_hash, load_table
     from openfield.objectives.formats.shards import summarise_shards
@@ -486,7 +485,7 @@ def _record(path: Path, options: dict[str, Any], asked: TableQuestions, apply: A
             table: Table | TableSummary = load_table(path)
         else:
             table = open_table(path) if apply is None else summarise_shards(path, apply)
-        found = compute(table, **options)
+        found = evaluate(table, **options)
         more = {} if asked.compat else _estimate(table, found, asked)
         digest = file_hash(path) if asked.hashed else None
     except OpenfieldError as error:

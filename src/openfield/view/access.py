@@ -124,13 +124,13 @@ class AccessGuard:
         headers, path = Headers(scope=scope), scope["path"]
         host, origin = headers.get("host", ""), headers.get("origin")
         if len(headers.getlist("host")) != 1 or not is_own_host(host, self._access.names):
-            return make_refusal("This server has another name", "Use the address that openfield printed.", 421)
+            return make_refusal_page("This server has another name", "Use the address that openfield printed.", 421)
         if not is_own_origin(origin, host) or (origin is None and scope["type"] == "websocket"):
-            return make_refusal("Refused", "Pages of other sites may not use this server.", 403)
+            return make_refusal_page("Refused", "Pages of other sites may not use this server.", 403)
         method = scope.get("method", "GET")
         edits = method == "PUT" and EDITED.fullmatch(path) is not None
         if method not in READING and not path.startswith(WRITABLE) and not edits:
-            return make_refusal("Refused", "Nothing can be changed here.", 405)
+            return make_refusal_page("Refused", "Nothing can be changed here.", 405)
         if path.startswith(self._open):
             return None
         return self._check_session(scope, headers)
@@ -141,9 +141,9 @@ class AccessGuard:
         token = next((value for key, value in query if key == "token"), None)
         known = self._access.is_session(_read_cookie(headers.get("cookie", ""), name), now)
         if token is None:
-            return None if known else make_refusal("Not yet let in", ENTER, 403)
+            return None if known else make_refusal_page("Not yet let in", ENTER, 403)
         if not known and not self._access.spend(token):
-            return make_refusal("This address was used before, or is not the one", ENTER, 403)
+            return make_refusal_page("This address was used before, or is not the one", ENTER, 403)
         rest = urlencode([(key, value) for key, value in query if key != "token"])
         response = RedirectResponse(f"/{scope['path'].lstrip('/')}{f'?{rest}' if rest else ''}", 303)
         if not known:
@@ -161,7 +161,7 @@ def name_cookie(scope: Scope) -> str:
     return f"openfield-{server[1] if server else 0}"
 
 
-def make_refusal(title: str, reason: str, status: int) -> Response:
+def make_refusal_page(title: str, reason: str, status: int) -> Response:
     """Return a refusal as a small page."""
     return HTMLResponse(render("refused.html", {"title": title, "reason": reason}), status)
 

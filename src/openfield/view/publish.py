@@ -117,7 +117,7 @@ class SitePage(msgspec.Struct, frozen=True):
         return {run.name: run.page for run in self.runs}
 
 
-def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool = False) -> list[str]:
+def write_site(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool = False) -> list[str]:
     """Write the site, and return what could not be done, in sentences.
 
     Args:

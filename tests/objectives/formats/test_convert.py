@@ -15,7 +15,7 @@ from openfield.errors import InvalidInput
 from openfield.files import database
 from openfield.files.database import Database
 from openfield.objectives import compare, evaluate, evaluate_file, load_table
-from openfield.objectives.formats.convert import convert
+from openfield.objectives.formats.convert import convert_table
 from openfield.objectives.formats.large_tables import compare_files, pair_large, summarise_file, summarise_large
 from openfield.objectives.formats.parquet import Header, book_path, read_header
 from openfield.objectives.formats.table_builder import TableBuilder, write_table
@@ -42,8 +42,8 @@ narrow_tables = st.dictionaries(
 @quiet
 def test_conversion_goes_there_and_back_and_large_tables_are_counted_to_the_same_bit(tmp_path, table, book):
     source = dump(tmp_path / "t.pkl", (table, book) if book else table)
-    assert convert(source, tmp_path / "t.parquet").rows == len(table)
-    assert convert(tmp_path / "t.parquet", tmp_path / "back.pkl").rows == len(table)
+    assert convert_table(source, tmp_path / "t.parquet").rows == len(table)
+    assert convert_table(tmp_path / "t.parquet", tmp_path / "back.pkl").rows == len(table)
     back = pickle.loads((tmp_path / "back.pkl").read_bytes())
     assert (back if book else (back, None)) == (table, book)
     found = evaluate_file(tmp_path / "t.parquet")
@@ -60,7 +60,7 @@ def test_conversion_goes_there_and_back_and_large_tables_are_counted_to_the_same
 @quiet
 def test_ids_too_large_for_columns_are_ranked(tmp_path, table):
     source = dump(tmp_path / "t.pkl", table)
-    convert(source, tmp_path / "t.parquet")
+    convert_table(source, tmp_path / "t.parquet")
     assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(source).values
 
 
@@ -71,9 +71,9 @@ def test_published_names_say_what_a_table_is(tmp_path):
     assert (meta.environment, meta.agent, meta.reward, meta.levels) == ("montezuma", "noop", None, "human")
     assert meta_of_name("table.pkl").environment is None
     source = dump(tmp_path / "sea_quest_rnd_reward_human_disc.pkl", {(1, 2, 3): 4})
-    convert(source, tmp_path / "x.parquet")
+    convert_table(source, tmp_path / "x.parquet")
     assert read_header(tmp_path / "x.parquet").meta.environment == "sea_quest"
-    convert(tmp_path / "x.parquet", tmp_path / "y.parquet")
+    convert_table(tmp_path / "x.parquet", tmp_path / "y.parquet")
     assert read_header(tmp_path / "y.parquet").meta.reward is True
 
 
@@ -92,13 +92,13 @@ def test_code_books_are_sorted_by_code_and_read_in_their_order(tmp_path):
         a if number % 3 else a + (b << 64) + (c << 128 if number % 5 else 0) for number, (a, b, c) in enumerate(words)
     }
     pair = {(1, 0, 2): 3}, {code: number for number, code in enumerate(codes)}
-    convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
+    convert_table(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
     book = load_table(tmp_path / "t.parquet").book
     assert book.codes == list(pair[1])
     stored = [row["code"] for row in read_parquet(tmp_path / "t.codes.parquet")]
     assert stored == sorted(stored)
     assert dict(zip(book.codes, book.indices.tolist(), strict=True)) == pair[1]
-    convert(tmp_path / "t.parquet", tmp_path / "back.pkl")
+    convert_table(tmp_path / "t.parquet", tmp_path / "back.pkl")
     back = pickle.loads((tmp_path / "back.pkl").read_bytes())
     assert back == pair
     assert list(back[1]) == list(pair[1])
@@ -165,7 +165,7 @@ def test_rows_beyond_memory_are_sorted_through_temporary_files(tmp_path, monkeyp
 )
 def test_a_session_touches_only_the_files_it_was_given(tmp_path, statement):
     for name in ("a.parquet", "b.parquet"):
-        convert(dump(tmp_path / "t.pkl", {(1, 2, 3): 4}), tmp_path / name)
+        convert_table(dump(tmp_path / "t.pkl", {(1, 2, 3): 4}), tmp_path / name)
     with Database(tmp_path / "a.parquet") as base:
         assert base.row("SELECT obs FROM read_parquet(?)", str(tmp_path / "a.parquet")) == (1,)
         with pytest.raises(Exception, match=r"disabled|locked|Permission"):
@@ -175,8 +175,8 @@ def test_a_session_touches_only_the_files_it_was_given(tmp_path, statement):
 
 @pytest.mark.parametrize("name", ["a [1].parquet", "it's.parquet", "a*.parquet", "a?{b}.parquet"])
 def test_names_of_files_are_no_patterns(tmp_path, name):
-    convert(dump(tmp_path / "t.pkl", ({(1, 2, 3): 4}, {9: 1})), tmp_path / name)
-    convert(dump(tmp_path / "t.pkl", {(5, 6, 7): 8}), tmp_path / "a1.parquet")
+    convert_table(dump(tmp_path / "t.pkl", ({(1, 2, 3): 4}, {9: 1})), tmp_path / name)
+    convert_table(dump(tmp_path / "t.pkl", {(5, 6, 7): 8}), tmp_path / "a1.parquet")
     assert load_table(tmp_path / name).obs.tolist() == [1]
     assert load_table(tmp_path / name).book.codes == [9]
 
@@ -254,8 +254,8 @@ def test_ids_of_64_bits_do_not_wrap_around(tmp_path):
     columns = {"obs": [2**63 + 5, 1], "action": [0, 0], "next_obs": [1, 2**64 - 1], "count": [3, 4]}
     write_parquet(tmp_path / "t.parquet", columns, kind="UBIGINT")
     assert load_table(tmp_path / "t.parquet").ids == (1, 2**63 + 5, 2**64 - 1)
-    convert(tmp_path / "t.parquet", tmp_path / "u.parquet")
-    convert(tmp_path / "u.parquet", tmp_path / "u.pkl")
+    convert_table(tmp_path / "t.parquet", tmp_path / "u.parquet")
+    convert_table(tmp_path / "u.parquet", tmp_path / "u.pkl")
     assert pickle.loads((tmp_path / "u.pkl").read_bytes()) == {(2**63 + 5, 0, 1): 3, (1, 0, 2**64 - 1): 4}
 
 
@@ -268,7 +268,7 @@ def test_enormous_ids_go_there_and_back(tmp_path, table, book):
     source = dump(tmp_path / "t.pkl", (huge, pair[1]) if book else huge)
     between = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.pkl", "d.pkl")]
     for one, other in pairwise([source, *between]):
-        convert(one, other)
+        convert_table(one, other)
     for path in between[2:]:
         assert pickle.loads(path.read_bytes()) == pickle.loads(source.read_bytes())
     if book:
@@ -277,7 +277,7 @@ def test_enormous_ids_go_there_and_back(tmp_path, table, book):
 
 def test_a_book_goes_with_its_table(tmp_path):
     for pair, has_book in ((({(1, 0, 2): 3}, {7: 1}), True), ({(1, 0, 2): 3}, False)):
-        convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
+        convert_table(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
         assert book_path(tmp_path / "t.parquet").exists() == has_book
 
 
@@ -290,7 +290,7 @@ def outcome(path):
 
 def test_counts_beyond_64_bits_are_noted(tmp_path):
     source = dump(tmp_path / "t.pkl", {(1, 0, 2): 2**70})
-    assert convert(source, tmp_path / "t.parquet").notes == ("counts beyond 64 bits: computed as float64",)
+    assert convert_table(source, tmp_path / "t.parquet").notes == ("counts beyond 64 bits: computed as float64",)
 
 
 def test_later_forms_are_not_guessed_at(tmp_path):
@@ -318,18 +318,18 @@ def test_a_failed_write_leaves_nothing(tmp_path):
     source = dump(tmp_path / "t.pkl", {(1, 2, 3): 4, (5, 6, 7): -1})
     for target in ("x.parquet", "x.pkl"):
         with pytest.raises(InvalidInput, match=r"key \(5, 6, 7\)"):
-            convert(source, tmp_path / target)
+            convert_table(source, tmp_path / target)
     assert [path.name for path in tmp_path.iterdir()] == ["t.pkl"]
 
 
 def test_conversions_that_make_no_sense(tmp_path):
     source = dump(tmp_path / "t.pkl", {(1, 2, 3): 4})
     with pytest.raises(InvalidInput, match="same file"):
-        convert(source, source)
+        convert_table(source, source)
     with pytest.raises(InvalidInput, match="must end in"):
-        convert(source, tmp_path / "t.csv")
+        convert_table(source, tmp_path / "t.csv")
     with pytest.raises(InvalidInput, match="No such file"):
-        convert(tmp_path / "none.pkl", tmp_path / "t.parquet")
+        convert_table(tmp_path / "none.pkl", tmp_path / "t.parquet")
 
 
 def test_a_key_that_occurs_twice_is_a_mistake_in_a_pickle(tmp_path):
@@ -338,7 +338,7 @@ def test_a_key_that_occurs_twice_is_a_mistake_in_a_pickle(tmp_path):
     with pytest.raises(InvalidInput, match="more than once"):
         evaluate_file(path)
     with pytest.raises(InvalidInput, match="more than once"):
-        convert(path, tmp_path / "t.parquet")
+        convert_table(path, tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_pieces_of_rows_are_joined_whatever_their_kinds():
 @pytest.mark.parametrize("offset", [-5, 2**40])
 def test_inputs_only_led_to_count_in_the_stream_whatever_their_ids(tmp_path, offset):
     source = dump(tmp_path / "t.pkl", {(offset, 0, offset + 1): 3, (offset, 0, offset + 2): 4})
-    convert(source, tmp_path / "t.parquet")
+    convert_table(source, tmp_path / "t.parquet")
     for path in (source, tmp_path / "t.parquet"):
         found = evaluate_file(path, num_obs=2)
         assert found.distinct["inputs"] == 3
@@ -380,7 +380,7 @@ def test_inputs_only_led_to_count_in_the_stream_whatever_their_ids(tmp_path, off
 @pytest.mark.parametrize(("count", "said"), [(0.5, "fractional counts"), (2**70, "counts beyond 64 bits")])
 def test_what_is_to_be_known_of_counts_is_said_once_in_every_form(tmp_path, count, said):
     source, place, back = dump(tmp_path / "t.pkl", {(1, 0, 2): count}), tmp_path / "t.parquet", tmp_path / "back.pkl"
-    notes = [convert(source, place).notes, convert(place, back).notes]
+    notes = [convert_table(source, place).notes, convert_table(place, back).notes]
     notes += [evaluate_file(place).notes, load_table(place).notes]
     assert all(len(found) == 1 and found[0].startswith(said) for found in notes)
 
@@ -393,7 +393,7 @@ def test_what_is_no_table_is_not_converted_and_says_what_it_may_be(tmp_path, sta
     (tmp_path / "t.pkl").write_bytes(start)
     for target in ("u.parquet", "u.pkl"):
         with pytest.raises(InvalidInput, match=f"neither a pickled transition table nor a Parquet file.*{said}"):
-            convert(tmp_path / "t.pkl", tmp_path / target)
+            convert_table(tmp_path / "t.pkl", tmp_path / target)
         assert not (tmp_path / target).exists()
 
 
@@ -406,7 +406,7 @@ def test_defaultdict_with_code_book(tmp_path):
 
 def _converted(path):
     target = path.with_suffix(".parquet")
-    convert(path, target)
+    convert_table(path, target)
     return target
 
 
@@ -426,8 +426,8 @@ def test_a_repeated_key_of_a_sorted_file_is_refused_by_everything(tmp_path, size
     path, zeros, nexts = tmp_path / "t.parquet", np.zeros(size, int), np.arange(size)
     nexts[min(size - 1, 65_536) :] -= 1
     claim(path, (zeros, nexts, zeros, zeros + 1))
-    ways = (load_table, evaluate_file, summarise_large, lambda path: convert(path, tmp_path / "t.pkl"))
-    for way in (*ways, lambda path: convert(path, tmp_path / "other.parquet")):
+    ways = (load_table, evaluate_file, summarise_large, lambda path: convert_table(path, tmp_path / "t.pkl"))
+    for way in (*ways, lambda path: convert_table(path, tmp_path / "other.parquet")):
         with pytest.raises(InvalidInput, match=r"t\.parquet: key \(0, 0, \d+\) occurs more than once\."):
             way(path)
     assert not (tmp_path / "t.pkl").exists()
@@ -453,7 +453,7 @@ def test_the_order_of_a_code_book_survives_conversion(tmp_path):
     other = dump(tmp_path / "other.pkl", ({(1, 0, 2): 1, (2, 0, 1): 1}, {5: 1, 8: 2}))
     files = [dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet", tmp_path / "again.parquet", tmp_path / "back.pkl"]
     for source, target in pairwise(files):
-        convert(source, target)
+        convert_table(source, target)
         assert load_table(target).book.codes == [9, 5, 7, 3]
     assert list(pickle.loads(files[-1].read_bytes())[1].items()) == list(pair[1].items())
     for way in (compare_files, lambda *files, compat: similarity_of(pair_large(*files, compat=compat))):
@@ -463,7 +463,7 @@ def test_the_order_of_a_code_book_survives_conversion(tmp_path):
 def test_an_empty_code_book_is_a_code_book(tmp_path):
     files = [dump(tmp_path / "t.pkl", ({(1, 0, 2): 3}, {})), tmp_path / "t.parquet", tmp_path / "back.pkl"]
     for source, target in pairwise(files):
-        convert(source, target)
+        convert_table(source, target)
     for path in files:
         assert load_table(path).book.codes == []
         with pytest.raises(InvalidInput, match="the code book is empty"):
@@ -493,7 +493,7 @@ def test_counts_beyond_64_bits_are_streamed_with_a_note(tmp_path):
 
 def test_odd_actions_are_counted_in_the_stream_as_well(tmp_path):
     table = {(1, action, 2): 1 for action in (-1, 0, 5, 2**40, 2**62)}
-    convert(dump(tmp_path / "t.pkl", table), tmp_path / "t.parquet")
+    convert_table(dump(tmp_path / "t.pkl", table), tmp_path / "t.parquet")
     for path in (tmp_path / "t.pkl", tmp_path / "t.parquet"):
         assert evaluate_file(path).distinct["actions"] == 5
         assert "said to have 4" in evaluate_file(path, num_obs=9, num_actions=4).reasons["info_gain_dirichlet"]
@@ -502,7 +502,7 @@ def test_odd_actions_are_counted_in_the_stream_as_well(tmp_path):
 def test_keys_that_are_there_twice_are_added_up_on_the_way_to_a_pickle(tmp_path):
     columns = {"obs": [1, 1], "next_obs": [2, 2], "action": [0, 0], "count": [3, 4]}
     write_parquet(tmp_path / "t.parquet", columns)
-    convert(tmp_path / "t.parquet", tmp_path / "t.pkl")
+    convert_table(tmp_path / "t.parquet", tmp_path / "t.pkl")
     assert pickle.loads((tmp_path / "t.pkl").read_bytes()) == {(1, 0, 2): 7}
 
 
@@ -524,6 +524,6 @@ def test_files_of_0_1_0_are_read(tmp_path):
     assert dict(zip(found.book.codes, found.book.indices.tolist(), strict=True)) == book
     assert list(found.book.codes) == list(book)
     assert (found.meta.environment, found.meta.agent, found.meta.levels) == ("maze", "ppo", "human")
-    convert(DATA / "table_of_0_1_0.parquet", tmp_path / "t.pkl")
+    convert_table(DATA / "table_of_0_1_0.parquet", tmp_path / "t.pkl")
     assert pickle.loads((tmp_path / "t.pkl").read_bytes()) == (table, book)
     assert counts_of(summarise_large(DATA / "table_of_0_1_0.parquet").counts) == counts_of(found.counts)

@@ -16,7 +16,7 @@ from openfield.objectives import (
     load_table,
 )
 from openfield.objectives.formats import large_tables
-from openfield.objectives.formats.convert import convert
+from openfield.objectives.formats.convert import convert_table
 from openfield.objectives.formats.large_tables import (
     compare_conditional_files,
     compare_conditional_large,
@@ -142,7 +142,7 @@ def test_large_tables_give_the_same_bit_for_bit(tmp_path, form, first, second, c
     for path, table in zip(paths, (first, second), strict=True):
         path.write_bytes(pickle.dumps(table))
         if form == "parquet":
-            convert(path, path.with_suffix(".parquet"))
+            convert_table(path, path.with_suffix(".parquet"))
     paths = [path.with_suffix(f".{form}") for path in paths]
     options = {"compat": compat, "inputs": inputs}
     assert outcome(lambda: similarity_of(pair_large(*paths, **options))) == outcome(
@@ -159,7 +159,7 @@ def test_conditionals_of_large_tables_are_the_same(tmp_path, form, first, second
     for path, table in zip(paths, (first, second), strict=True):
         path.write_bytes(pickle.dumps(table))
         if form == "parquet":
-            convert(path, path.with_suffix(".parquet"))
+            convert_table(path, path.with_suffix(".parquet"))
     paths = [path.with_suffix(f".{form}") for path in paths]
     mine = outcome(lambda: compare_conditional_large(*paths))
     theirs = outcome(lambda: compare_conditionals(*map(load_table, paths)))
@@ -180,7 +180,7 @@ def test_conditionals_of_large_tables_are_not_loaded(tmp_path, monkeypatch, run)
         (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps((table, {7 * o + 2**90: o for o in range(5_000)})))
     paths = [tmp_path / f"{name}.pkl" for name in "ab"]
     expected = compare_conditionals(*map(load_table, paths))
-    paths = [convert(path, path.with_suffix(".parquet")) and path.with_suffix(".parquet") for path in paths]
+    paths = [convert_table(path, path.with_suffix(".parquet")) and path.with_suffix(".parquet") for path in paths]
     monkeypatch.setattr(large_tables, "LARGE_ROWS", 10)
     monkeypatch.setattr(large_tables, "load_table", None)  # must not be used
     found = compare_conditional_files(*paths)
@@ -201,7 +201,7 @@ def test_large_files_are_not_loaded(tmp_path, monkeypatch):
     tables = ({(o, 0, o): o + 1 for o in range(50)}, {7 * o: o for o in range(50)})
     paths = [tmp_path / name for name in ("a.pkl", "b.parquet")]
     paths[0].write_bytes(pickle.dumps(tables))
-    convert(paths[0], paths[1])
+    convert_table(paths[0], paths[1])
     found = compare_files(*paths)
     monkeypatch.setattr(large_tables, "LARGE_ROWS", 10)
     monkeypatch.setattr(large_tables, "load_table", None)  # must not be used

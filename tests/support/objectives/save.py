@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from openfield.objectives.formats.convert import convert
+from openfield.objectives.formats.convert import convert_table
 from openfield.objectives.formats.table_builder import write_table
 
 
@@ -12,4 +12,4 @@ def save_table(table, path):
     parquet = path if path.suffix == ".parquet" else path.with_name(f"{path.name}.between.parquet")
     write_table(table, parquet)
     if parquet != path:
-        convert(parquet, path)
+        convert_table(parquet, path)

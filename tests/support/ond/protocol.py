@@ -14,7 +14,7 @@ import numpy as np
 from starlette.types import ASGIApp
 
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.server.app import make_app
+from openfield.domains.ond.server.app import make_rest_app
 from openfield.domains.ond.server.http import HttpConnection, make_config
 from openfield.domains.ond.server.session_service import HINT_LIMITS, ServiceRules, SessionService
 from openfield.domains.ond.server.wire import TeamApis
@@ -181,7 +181,7 @@ class Client(Requests):
         def make_service(dispatcher: SessionDispatcher, team: str | None) -> SessionService:
             return SessionService(dispatcher, self.directory, DOMAIN.version, rules, team)
 
-        app = make_app(TeamApis(self.dispatcher, make_service, teams or {}).find, ["ond"])
+        app = make_rest_app(TeamApis(self.dispatcher, make_service, teams or {}).find, ["ond"])
         self.loop = asyncio.new_event_loop()
         self.http = httpx.AsyncClient(transport=NoSocket(app), base_url="http://ond")
 

@@ -14,6 +14,6 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     Example:
         openfield completion zsh > ~/.zfunc/_openfield
     """
-    from openfield.cli.app import make_app
+    from openfield.cli.app import make_command_line
 
-    print(make_app([]).generate_completion(prog_name="openfield", shell=shell), end="")
+    print(make_command_line([]).generate_completion(prog_name="openfield", shell=shell), end="")

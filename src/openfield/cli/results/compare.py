@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RunFiles = Annotated[list[Path] | None, Parameter(name="--run", consume_multiple=False, metavar="FILE")]
 
 
-def compare(
+def print_comparison(
     first: Annotated[str, Parameter(metavar="A")],
     second: Annotated[str, Parameter(metavar="B")],
     /,

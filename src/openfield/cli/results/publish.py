@@ -31,7 +31,7 @@ def publish(
         openfield publish runs/ -o site/
     """
     from openfield.report.run_list import list_runs
-    from openfield.view.publish import publish as write_site
+    from openfield.view.publish import write_site
 
     found = sorted(Path(each.run) for each in list_runs(runs) if not each.problem)
     for note in write_site(found, output, not no_films, trust):

@@ -49,7 +49,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         "random": f"{_AGENTS}:RandomShooter",
         "naive": f"{_AGENTS}:NaiveShooter",
         "planner": f"{_AGENTS}:Planner",
-        "detector": f"{_AGENTS}:make_detector",
+        "detector": f"{_AGENTS}:make_passive_detector",
         "fall-detector": f"{_AGENTS}:make_fall_detector",
     }
     metrics = ("performance", "winning", "sets", "detection", "adaptation", "passive")

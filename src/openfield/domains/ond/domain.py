@@ -53,7 +53,11 @@ class OndDomain(Domain[OndSettings]):
     }
     demo_agents = ("adapting", "msp")
     metrics = ("performance", "detection", "adaptation", "openset")
-    commands = {name: f"openfield.domains.ond.commands.{name}:{name}" for name in ("visit", "stream", "merge")}
+    commands = {
+        "visit": "openfield.domains.ond.commands.visit:visit",
+        "stream": "openfield.domains.ond.commands.stream:stream",
+        "merge": "openfield.domains.ond.commands.merge:merge_feature_files",
+    }
 
     def spec(self, trial: Trial) -> Spec:
         """Return the task, with the number of classes."""

@@ -39,7 +39,7 @@ class Conversion(NamedTuple):
     """Cautions for a reader."""
 
 
-def convert(source: str | Path, target: str | Path) -> Conversion:
+def convert_table(source: str | Path, target: str | Path) -> Conversion:
     """Write a table in the form the target's name asks for.
 
     Raises:

@@ -18,7 +18,7 @@ import numpy as np
 
 from openfield.errors import InvalidInput
 from openfield.files.database import Database
-from openfield.objectives.formats.convert import check_target, convert
+from openfield.objectives.formats.convert import check_target, convert_table
 from openfield.objectives.formats.parquet import Header
 from openfield.objectives.formats.table_builder import TableBuilder
 from openfield.objectives.frames.encode import (
@@ -255,7 +255,7 @@ def _write(paths: Sequence[Path], recipe: Recipe, target: Path, thresholds: Arra
     with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
         between = Path(folder) / "table.parquet"
         written = _write_parquet(paths, recipe, between, thresholds)
-        convert(between, target)
+        convert_table(between, target)
     return written
 
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput, MissingExtra
-from openfield.objectives.formats.convert import check_target, convert, read_thresholds
+from openfield.objectives.formats.convert import check_target, convert_table, read_thresholds
 from openfield.objectives.formats.table_builder import write_table
 from openfield.objectives.measures.permutations import DRAWS
 from openfield.objectives.tables.histograms import Array
@@ -103,7 +103,7 @@ class _Tracked:
         with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
             between = Path(folder) / "table.parquet"
             write_table(table, between)
-            convert(between, path)
+            convert_table(between, path)
 
     def _log(self) -> None:
         """Write the scalars that are due."""

@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket
 from openfield.errors import JournalError, OpenfieldError
 from openfield.report.render import templates
 from openfield.serving.listen import fastest_loop
-from openfield.view.access import Access, AccessGuard, make_refusal
+from openfield.view.access import Access, AccessGuard, make_refusal_page
 from openfield.view.page import mount_static
 from openfield.view.play.browser_channel import REFUSED, BrowserChannel, Gone
 from openfield.view.play.messages import MAX_MESSAGE, Go, QuestionAnswers
@@ -117,7 +117,7 @@ async def show_page(study: PeopleStudy, request: Request) -> Response:
     """Answer with the page of a person. It holds nothing about them: all comes over the socket."""
     person = study.find(request.path_params["secret"])
     if person is None:
-        return make_refusal("There is no such page", "Check the link that you were given.", 404)
+        return make_refusal_page("There is no such page", "Check the link that you were given.", 404)
     title = study.people.title or "openfield"
     return HTMLResponse(templates().get_template("play.html").render(title=title))
 
@@ -157,11 +157,11 @@ async def _end_visits(persons: Sequence[Person]) -> None:
 
 
 async def _say_nothing(request: Request, error: Exception) -> Response:
-    return make_refusal("There is no such page", "Check the link that you were given.", 404)
+    return make_refusal_page("There is no such page", "Check the link that you were given.", 404)
 
 
 async def _say_failure(request: Request, error: Exception) -> Response:
-    return make_refusal("This cannot be answered", "Try again.", 500)
+    return make_refusal_page("This cannot be answered", "Try again.", 500)
 
 
 class PersonVisit:

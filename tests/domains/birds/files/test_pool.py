@@ -6,7 +6,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, name_scenario, natural
+from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural, scenario_of_title
 from openfield.domains.birds.files.templates import load_templates, moved
 from openfield.domains.birds.game.game import SECOND, Game, solve
 from openfield.domains.birds.novelty import CHANGES, change_level
@@ -154,7 +154,7 @@ def test_a_novelty_of_another_release_is_no_error(tmp_path, pool):
     ],
 )
 def test_a_scenario_has_one_name_whatever_a_table_calls_it(title, name):
-    assert name_scenario(title) == name
+    assert scenario_of_title(title) == name
 
 
 def test_levels_of_phyq_and_novphy_tell_their_scenario():

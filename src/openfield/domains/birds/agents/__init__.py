@@ -4,7 +4,7 @@ Start with `shooters`. Every agent reads the ground truth and aims with `observe
 copy of the level.
 """
 
-from openfield.domains.birds.agents.passive_detector import PassiveDetector, make_detector, make_fall_detector
+from openfield.domains.birds.agents.passive_detector import PassiveDetector, make_fall_detector, make_passive_detector
 from openfield.domains.birds.agents.planner import Planner
 from openfield.domains.birds.agents.shooters import NaiveShooter, RandomShooter, Shooter
 
@@ -14,6 +14,6 @@ __all__ = [
     "Planner",
     "RandomShooter",
     "Shooter",
-    "make_detector",
     "make_fall_detector",
+    "make_passive_detector",
 ]

@@ -40,7 +40,7 @@ class PassiveDetector:
         return bool(known) and bool(self._rule.alarms(watched, math.fsum(known) / len(known)))
 
 
-def make_detector(spec: Spec, seed: int) -> PassiveDetector:
+def make_passive_detector(spec: Spec, seed: int) -> PassiveDetector:
     """Make a detector around the naive agent."""
     return PassiveDetector(NaiveShooter(spec, seed), Rule(WINDOW))
 

@@ -148,7 +148,7 @@ def is_phyq(name: str) -> bool:
     return bool(re.search(r"(^|[\\/])\d+_\d+_\d+_\d+(\.xml)?$", name))
 
 
-def name_scenario(title: str) -> str:
+def scenario_of_title(title: str) -> str:
     """Return our name of a scenario that a title or two numbers of Phy-Q mean, else the title in small letters."""
     numbers = re.match(r"0*(\d)_0*(\d)(?!\d)", title)
     known = PHYQ_SCENARIOS.get(f"{numbers[1]}_{numbers[2]}") if numbers else None
@@ -179,7 +179,7 @@ def describe_levels(names: Iterable[str]) -> dict[str, Any]:
     families, numbers = {int(found[1]) for found in types}, {int(found[2]) for found in types}
     settings: dict[str, Any] = {"family": families.pop()} if len(families) == 1 else {}
     scenarios = {known[number] for number in numbers if 0 < number < len(known)}
-    scenarios |= {name_scenario(Path(name.replace("\\", "/")).name) for name in given if is_phyq(name)}
+    scenarios |= {scenario_of_title(Path(name.replace("\\", "/")).name) for name in given if is_phyq(name)}
     if len(scenarios) == 1 and scenarios <= set(known):
         settings["scenario"] = scenarios.pop()
     return settings

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from openfield.core import Belief, PhaseName
-from openfield.domains.birds.files.pool import describe_levels, is_novel, is_phyq, name_scenario, novelty_of
+from openfield.domains.birds.files.pool import describe_levels, is_novel, is_phyq, novelty_of, scenario_of_title
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.errors import InvalidInput
 from openfield.files.csv_files import MAX_CSV, parse_csv
@@ -400,7 +400,7 @@ def _level(row: ResultsRow) -> str:
 
 def _make_published(row: ResultsRow, title: str, phases: tuple[Phase, ...], version: int) -> Trial:
     """Return the trial of a published number; the line makes it another one than the trials of other rows."""
-    known, name = name_scenario(title), row.table.path.name
+    known, name = scenario_of_title(title), row.table.path.name
     return Trial(
         domain="birds",
         version=version,

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from openfield.domains.birds.game.scene import load_palette
-from openfield.domains.birds.picture.sprites import Colour, Point, Sprite, colour, darker, lighter, load_pillow, mix
+from openfield.domains.birds.picture.sprites import (
+    Colour,
+    Point,
+    Sprite,
+    colour,
+    darker,
+    lighter,
+    load_pillow,
+    mix_colours,
+)
 
 INK, WHITE = (24, 18, 20), (255, 255, 255)
 BELLIES = {"bird_red": "#f3dfc4", "bird_blue": "#dcedf6", "bird_yellow": "#fdf3c0", "bird_black": "#8d8b93"}
@@ -59,11 +68,11 @@ def pig_sprite(look: str, size: Point, centre: Point, stage: int) -> Sprite:
     for side in (-1, 1):  # the ears
         oval(side * 0.55, 0.92, 0.25, 0.3, edge)
         oval(side * 0.55, 0.9, 0.17, 0.21, body)
-        oval(side * 0.55, 0.88, 0.09, 0.12, mix(body, (60, 90, 20), 0.5))
+        oval(side * 0.55, 0.88, 0.09, 0.12, mix_colours(body, (60, 90, 20), 0.5))
     _ball(sprite, centre, size, edge, body)
     for side in (-1, 1):
         if stage >= 2 and side < 0:
-            oval(side * 0.5, 0.28, 0.36, 0.38, mix(body, (80, 40, 110), 0.55))  # a black eye
+            oval(side * 0.5, 0.28, 0.36, 0.38, mix_colours(body, (80, 40, 110), 0.55))  # a black eye
         _pig_eye(sprite, (x + side * 0.5 * across, y + 0.28 * down), size, shut=stage >= 4 or (stage == 3 and side < 0))
     oval(0.0, -0.18, 0.44, 0.36, edge)
     oval(0.0, -0.18, 0.38, 0.30, lighter(body, 0.35))
@@ -81,7 +90,7 @@ def egg_sprite(size: Point, centre: Point) -> Sprite:
     shell = colour("#fbf3e2")
     sprite = Sprite(x - 1.2 * across, y - 1.1 * down, x + 1.2 * across, y + 1.1 * down)
     turns = [number * math.pi / 24 for number in range(48)]
-    for share, shade in ((1.0, darker(shell)), (0.84, mix(shell, (170, 140, 90), 0.25)), (0.7, shell)):
+    for share, shade in ((1.0, darker(shell)), (0.84, mix_colours(shell, (170, 140, 90), 0.25)), (0.7, shell)):
         rim = [(math.cos(turn) * (1 - 0.2 * math.sin(turn)), math.sin(turn)) for turn in turns]
         sprite.polygon([(x + share * across * px, y + share * down * py) for px, py in rim], shade)
     sprite.ellipse(x - 0.22 * across, y + 0.3 * down, 0.16 * across, 0.2 * down, WHITE)

@@ -13,7 +13,7 @@ import numpy as np
 
 from openfield.domains.birds.game.bodies import GROUND
 from openfield.domains.birds.game.scene import Viewport
-from openfield.domains.birds.picture.sprites import load_pillow, mix
+from openfield.domains.birds.picture.sprites import load_pillow, mix_colours
 from openfield.domains.birds.picture.textures import noise
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _far() -> Image:
         below = np.arange(top, height)[:, None] - crest
         fade = np.clip(below / 160, 0, 1)
         hill = np.empty((*fade.shape, 3), np.uint8)  # colour by colour: all at once took five times as long
-        for place, (near, far) in enumerate(zip(shade, mix(shade, SKY[2], 0.55), strict=True)):
+        for place, (near, far) in enumerate(zip(shade, mix_colours(shade, SKY[2], 0.55), strict=True)):
             hill[..., place] = near + fade * (far - near)
         picture.paste(image.fromarray(hill), (0, top), image.fromarray((below > 0).view(np.uint8) * np.uint8(255)))
     return picture
@@ -171,7 +171,10 @@ def _lay_meadow(pen: Any, width: int, height: int, rng: np.random.Generator) -> 
             pen.line((x, edge[x], x, height), fill=shade)
         for x in range(0, width, 3):  # tufts
             tall, lean = dice.uniform(0.1, 0.34) * GROUND_DETAIL, dice.uniform(-3, 3)
-            pen.line((x, edge[x] + 2, x + lean, edge[x] - tall), fill=mix(shade, (196, 224, 120), dice.random() * 0.35))
+            pen.line(
+                (x, edge[x] + 2, x + lean, edge[x] - tall),
+                fill=mix_colours(shade, (196, 224, 120), dice.random() * 0.35),
+            )
     for _ in range(260):  # flowers
         across, down = dice.uniform(0, width), dice.uniform(SOIL + 0.5, DEPTH) * GROUND_DETAIL
         petal = dice.choice(((250, 246, 236), (248, 214, 92), (232, 150, 170)))

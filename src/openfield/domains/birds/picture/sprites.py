@@ -37,7 +37,7 @@ def colour(text: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def mix(first: Colour, second: Colour, share: float) -> tuple[int, int, int]:
+def mix_colours(first: Colour, second: Colour, share: float) -> tuple[int, int, int]:
     """Return a colour between two, with a share of the second."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(first[:3], second[:3], strict=True))
     return red, green, blue
@@ -45,12 +45,12 @@ def mix(first: Colour, second: Colour, share: float) -> tuple[int, int, int]:
 
 def darker(shade: Colour, share: float = 0.45) -> tuple[int, int, int]:
     """Return a darker colour."""
-    return mix(shade, (0, 0, 0), share)
+    return mix_colours(shade, (0, 0, 0), share)
 
 
 def lighter(shade: Colour, share: float = 0.4) -> tuple[int, int, int]:
     """Return a lighter colour."""
-    return mix(shade, (255, 255, 255), share)
+    return mix_colours(shade, (255, 255, 255), share)
 
 
 class Sprite:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.birds.game.scene import Pixel, Scene, load_palette
-from openfield.domains.birds.picture.sprites import colour, load_pillow, mix
+from openfield.domains.birds.picture.sprites import colour, load_pillow, mix_colours
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,7 +27,7 @@ def thumbnail(scene: Scene) -> NDArray[np.uint8]:
     """Paint all of a scene small; the screen is squeezed into a square."""
     width, height = scene.view.screen
     across, down = FINE * SIDE / width, FINE * SIDE / height
-    sky, earth = (mix(shade, STORM, 0.43) if scene.storm else shade for shade in (SKY, EARTH))
+    sky, earth = (mix_colours(shade, STORM, 0.43) if scene.storm else shade for shade in (SKY, EARTH))
     image: Image = load_pillow("Image").new("RGB", (FINE * SIDE, FINE * SIDE), sky)
     pen = load_pillow("ImageDraw").Draw(image)
 

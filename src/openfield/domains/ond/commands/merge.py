@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 
-def merge(
+def merge_feature_files(
     files: list[Path],
     /,
     *,

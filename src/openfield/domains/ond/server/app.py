@@ -32,7 +32,7 @@ LOG = logging.getLogger("openfield.ond")
 FindApi = Callable[[str | None], Api]
 
 
-def make_app(find_api: FindApi, names: Iterable[str] = ()) -> Starlette:
+def make_rest_app(find_api: FindApi, names: Iterable[str] = ()) -> Starlette:
     """Return the application that serves the API of those who show a token.
 
     Args:

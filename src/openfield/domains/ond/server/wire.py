@@ -54,7 +54,7 @@ class OndWire:
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until cancelled."""
         try:
-            from openfield.domains.ond.server.app import make_app
+            from openfield.domains.ond.server.app import make_rest_app
             from openfield.domains.ond.server.http import serve_http
         except ImportError:
             raise MissingExtra("ond", "The server of ond") from None
@@ -70,7 +70,7 @@ class OndWire:
             ready(opened)
 
         names = (host, socket.gethostname(), *self._names)
-        await serve_http(make_app(find_api, names), host, port, listening)
+        await serve_http(make_rest_app(find_api, names), host, port, listening)
 
     def _make_service(self, dispatcher: SessionDispatcher, team: str | None) -> SessionService:
         directory = cast(DataDirectory, self._directory)
