@@ -64,8 +64,8 @@ class BirdsDomain(Domain[BirdsSettings]):
     gym_vector = "openfield.gym.process_vector_env:ProcessVectorEnv"
     limits = Limits(reply_seconds=600.0)
     commands = {
-        "generate": "openfield.domains.birds.commands.generate:generate",
-        "import": "openfield.domains.birds.commands.import_results:import_results",
+        "generate": "openfield.domains.birds.commands:generate",
+        "import": "openfield.domains.birds.commands:import_results",
     }
     exports = {
         "logs": "openfield.domains.birds.exports:write_logs",

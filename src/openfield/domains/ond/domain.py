@@ -54,9 +54,9 @@ class OndDomain(Domain[OndSettings]):
     demo_agents = ("adapting", "msp")
     metrics = ("performance", "detection", "adaptation", "openset")
     commands = {
-        "visit": "openfield.domains.ond.commands.visit:visit",
-        "stream": "openfield.domains.ond.commands.stream:stream",
-        "merge": "openfield.domains.ond.commands.merge:merge_feature_files",
+        "visit": "openfield.domains.ond.commands:visit",
+        "stream": "openfield.domains.ond.commands:stream",
+        "merge": "openfield.domains.ond.commands:merge_feature_files",
     }
 
     def spec(self, trial: Trial) -> Spec:

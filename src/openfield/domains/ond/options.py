@@ -104,7 +104,7 @@ class OndRunOptions:
 
     def visit(self, own: Mapping[str, Any]) -> Any:
         """Play the tests of the server with the agents and settings of the command."""
-        from openfield.domains.ond.commands.visit import play_at_server
+        from openfield.domains.ond.client.visit import play_at_server
         from openfield.registry import find_domain
 
         return play_at_server(find_domain("ond"), self.server or "", self.token, own)

@@ -1,4 +1,4 @@
-"""`openfield ond visit` and `openfield run ond --server`: play the tests of a server with agents of any kind.
+"""Play the tests of a server with agents of any kind, for `openfield ond visit` and `openfield run ond --server`.
 
 Agents written for the original client are recognised by their steps; all others reply to turns.
 """
@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from cyclopts import Parameter
 
-from openfield.console import print_json
 from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
 from openfield.domains.ond.client.configuration import is_configuration, read_agent_configuration, read_description
@@ -31,54 +29,14 @@ from openfield.domains.ond.client.workflow import (
 )
 from openfield.domains.ond.testset.test import find_area
 from openfield.errors import InvalidInput, UnknownName
-from openfield.options import Whole
 from openfield.parameters import AgentText, read_agent, read_value, strip_parameters, with_parameters
-from openfield.registry import AgentSource, find_agent, find_domain, load
-from openfield.runner.experiment import parse_settings, read_agents
+from openfield.registry import AgentSource, find_agent, load
 from openfield.runner.plan import name_agents
 from openfield.settings import setting_rows
 
 T = TypeVar("T")
 SESSION_KEYS = ("protocol", "area", "tests", "hints", "resume", "save", "baseline", "evaluate", "compat")
 STEP_KEYS = tuple(field.name for field in msgspec.structs.fields(StepOptions) if field.name != "baseline")
-
-
-def visit(
-    server: str,
-    /,
-    *,
-    agent: Annotated[
-        list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False, metavar="AGENT")
-    ] = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False, metavar="KEY=VALUE")] = None,
-    trials: Whole | None = None,
-    seed: Whole = 0,
-    redlight: bool = False,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
-    token: Annotated[str | None, Parameter(metavar="SECRET")] = None,
-) -> None:
-    """Play the tests of a server of the protocol, and print its scores.
-
-    Args:
-        server: The address of the server; `here` plays in this process.
-        agent: A name, `module:Class(PARAMETER=VALUE, ...)`, or a JSON configuration of the original client. Repeat it
-            for further agents. `NAME=AGENT` gives one a name.
-        set_: `data` (the data directory; for `here` any samples, as in `run`), `protocol`, `area`, `tests`, `hints`,
-            `resume`, `save`, `baseline` and so on; for `here` also settings of the domain. Other keys are parameters
-            of all agents.
-        trials: The number of tests to play, at most.
-        seed: The root of all seeds [0].
-        redlight: Ask the server to tell when the world has changed.
-        output: The run file, for `here`.
-        token: The secret that the server asks for.
-
-    Example:
-        openfield ond visit http://HOST:3307 -a knn --set data=DIR
-    """
-    changes: dict[str, Any] = {"agents": read_agents(agent) if agent else None, "trials": trials, "seed": seed}
-    changes |= {"settings": parse_settings(set_ or []), "redlight": redlight}
-    changes |= {} if output is None else {"output": output}
-    print_json(play_at_server(find_domain("ond"), server, token, changes))
 
 
 def play_at_server(

@@ -1,4 +1,4 @@
-"""`openfield birds generate`: draw trials from a description, or make more levels."""
+"""The commands of Birds alone: `openfield birds generate` and `openfield birds import`."""
 
 from __future__ import annotations
 
@@ -64,3 +64,34 @@ def generate(
     with replacing(output) as draft:
         draft.write_text(write_config(scripts), encoding="utf-8")
     print(f"{say_count(len(scripts), 'trial')} in {output}")
+
+
+def import_results(
+    files: list[Path],
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"], metavar="FILE")] = Path("runs/birds-imported.sqlite"),
+    agent_name: Annotated[str | None, Parameter(metavar="NAME")] = None,
+) -> None:
+    """Read results that were played elsewhere into a run file. Report it together with runs of your own.
+
+    Args:
+        files: The CSV logs of the original game and published tables, or folders of them.
+        output: The run file [runs/birds-imported.sqlite]. Its present cells stay.
+        agent_name: The name of the agent that played [the one in the file, else the name of its folder or file].
+
+    Example:
+        openfield birds import EvaluationData.csv --agent-name datalab
+    """
+    from openfield.domains.birds import DOMAIN
+    from openfield.domains.birds.files.results import read_results
+    from openfield.runner.importing import import_trials
+
+    found = list(read_results(files, agent_name, DOMAIN.version))
+    count = import_trials(DOMAIN, found, output)
+    agents = ", ".join(dict.fromkeys(each.agent for each in found))
+    episodes = sum(len(each.episodes) for each in found)
+    known_before = f"; {len(found) - count} were there before" if count < len(found) else ""
+    counts = f"{say_count(len(found), 'trial')} with {say_count(episodes, 'episode')}"
+    print(f"{counts} of {agents} in {output}{known_before}")
+    print(f"Beside a run of your own: openfield report {output} RUN")

@@ -1,1 +1,0 @@
-"""Commands of Birds alone: `openfield birds generate` and `openfield birds import`, one module each."""
