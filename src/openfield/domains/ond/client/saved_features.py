@@ -1,12 +1,17 @@
 """Save the features an agent extracted and attributes of it, and read them in another run.
 
-Files are npz archives with a JSON tree. Pickles of the original client are read only if the user allows it. Nothing in
-a pickle is run: all names of functions are refused, except the few that rebuild arrays.
+Files are npz archives with a JSON tree. Pickles of the original client are read only if the user allows it, in a child
+process whose memory is limited, which writes such an archive. Nothing in a pickle is run: all names of functions are
+refused, except the few that rebuild arrays.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +20,22 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.errors import AgentProtocol, InvalidInput
+from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.files.arrays import read_arrays
 from openfield.files.atomic import replacing
+from openfield.objectives.pickle.unpickle import limit_process
+from openfield.processes.child import describe_exit, one_thread
 
 Features = tuple[dict[str, Any], dict[str, Any]]
 """Features and logits by sample id."""
 PARTS = ("features_dict", "logit_dict")
 MAX_PICKLE_BYTES = 4 << 30
+BASE_MEMORY, MEMORY_PER_BYTE = 2 << 30, 8
+"""Bytes that the reader of a pickle may take: at least, and for each byte of the file."""
+BASE_SECONDS, BYTES_PER_SECOND = 20, 1_000_000
+"""Processor seconds that it may take at least, and the bytes that earn it a further one."""
+PATIENCE = 20
+"""How many times as long it may take by the clock."""
 REBUILDERS = (("multiarray", "_reconstruct"), ("multiarray", "scalar"), ("numeric", "_frombuffer"))
 PICKLE_NAMES = {("numpy", "ndarray"), ("numpy", "dtype"), ("collections", "OrderedDict"), ("_codecs", "encode")}
 PICKLE_NAMES |= {(f"numpy.{core}.{module}", name) for core in ("core", "_core") for module, name in REBUILDERS}
@@ -213,15 +226,41 @@ def _build(value: Any, arrays: Any) -> Any:
 
 def read_pickle(path: Path) -> Any:
     """Read a pickle of plain values and arrays; refuse one that names anything else or is damaged."""
+    size = path.stat().st_size
+    if size > MAX_PICKLE_BYTES:
+        raise InvalidInput(f"{path} is larger than {MAX_PICKLE_BYTES >> 30} GB.")
+    seconds = BASE_SECONDS + size // BYTES_PER_SECOND
+    with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
+        archive = Path(folder, "unpickled.npz")
+        command = [sys.executable, "-P", "-m", __name__, *map(str, (path.resolve(), archive, seconds))]
+        environment = {**os.environ, **one_thread()}
+        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
+        try:
+            ended = subprocess.run(  # noqa: S603 - our own program
+                command, stdout=subprocess.PIPE, timeout=PATIENCE * seconds, check=False, text=True, **options
+            )
+        except subprocess.TimeoutExpired:
+            raise InvalidInput(f"{path} cannot be read as a pickle: it takes too long.") from None
+        if ended.returncode:
+            why = ended.stdout.strip() or describe_exit(ended.returncode)
+            raise InvalidInput(f"{path} cannot be read as a pickle: {why.rstrip('.')}.")
+        return _unpack(archive)
+
+
+def main(path: str, archive: str, seconds: str) -> int:
+    """Write what a pickle holds to an archive, within limits. It is a program of its own."""
+    size = Path(path).stat().st_size
+    limit_process(BASE_MEMORY + MEMORY_PER_BYTE * size, int(seconds), MAX_PICKLE_BYTES)
     try:
-        if path.stat().st_size > MAX_PICKLE_BYTES:
-            raise InvalidInput(f"{path} is larger than {MAX_PICKLE_BYTES >> 30} GB.")
-        with path.open("rb") as file:
-            return _Unpickler(file, encoding="latin-1").load()
-    except InvalidInput as error:
-        raise InvalidInput(f"{path} is not read: {error}") from None
+        with Path(path).open("rb") as file:
+            _pack(Path(archive), _Unpickler(file, encoding="latin-1").load(), "file")
+    except OpenfieldError as error:
+        sys.stdout.write(str(error))
     except Exception as error:  # damaged pickles fail in every way there is
-        raise InvalidInput(f"{path} cannot be read as a pickle: {type(error).__name__}.") from None
+        sys.stdout.write(type(error).__name__)
+    else:
+        return 0
+    return 1
 
 
 class _Unpickler(pickle.Unpickler):
@@ -236,3 +275,7 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         """Refuse to read anything outside the file."""
         raise InvalidInput("it refers to something outside itself.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
