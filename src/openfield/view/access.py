@@ -163,7 +163,7 @@ def name_cookie(scope: Scope) -> str:
 
 def make_refusal_page(title: str, reason: str, status: int) -> Response:
     """Return a refusal as a small page."""
-    return HTMLResponse(render("refused.html", {"title": title, "reason": reason}), status)
+    return HTMLResponse(render("refused.html", {"title": title, "reason": reason}, "/"), status)
 
 
 def _read_cookie(text: str, name: str) -> str:

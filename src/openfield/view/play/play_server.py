@@ -18,7 +18,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from openfield.errors import JournalError, OpenfieldError
-from openfield.report.render import templates
+from openfield.report.render import render
 from openfield.serving.listen import fastest_loop
 from openfield.view.access import Access, AccessGuard, make_refusal_page
 from openfield.view.page import mount_static
@@ -119,7 +119,7 @@ async def show_page(study: PeopleStudy, request: Request) -> Response:
     if person is None:
         return make_refusal_page("There is no such page", "Check the link that you were given.", 404)
     title = study.people.title or "openfield"
-    return HTMLResponse(templates().get_template("play.html").render(title=title))
+    return HTMLResponse(render("play.html", {"title": title}, request.url.path))
 
 
 async def connect_person(study: PeopleStudy, websocket: WebSocket) -> None:
