@@ -315,16 +315,18 @@ class Result:
         """
         from openfield.report.export.rows import to_pandas
 
-        return to_pandas(*self._list_rows(rows, options))
+        return to_pandas(*self.rows(rows, **options))
 
     def to_polars(self, rows: RowKind = "estimates", **options: Unpack[NumberChoice]) -> polars.DataFrame:
         """Return a table of polars; the arguments are those of `to_pandas`."""
         from openfield.report.export.rows import to_polars
 
-        return to_polars(*self._list_rows(rows, options))
+        return to_polars(*self.rows(rows, **options))
 
-    def _list_rows(self, rows: RowKind, options: NumberChoice) -> tuple[type[msgspec.Struct], Iterable[msgspec.Struct]]:
-        """Return the kind of the rows of a table, and the rows."""
+    def rows(
+        self, rows: RowKind, **options: Unpack[NumberChoice]
+    ) -> tuple[type[msgspec.Struct], Iterable[msgspec.Struct]]:
+        """Return the kind of the rows of a table, and the rows; the arguments are those of `to_pandas`."""
         from openfield.report.export.rows import EstimateRow, list_estimates, make_cell_rows, make_episode_rows
 
         allowed = {"estimates": ("metrics", "intervals", "failures"), "cells": ("metrics", "failures"), "episodes": ()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.report.export.rows import write_episodes, write_estimates, write_numbers
+    from openfield.report.export.rows import write_rows
     from openfield.report.film import write_film
     from openfield.report.page import render_page, write_page
     from openfield.report.terminal import render_summary
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 __all__ = [
     "render_page",
     "render_summary",
-    "write_episodes",
-    "write_estimates",
     "write_film",
-    "write_numbers",
     "write_page",
+    "write_rows",
 ]
 
 __getattr__, __dir__ = attach(__name__)

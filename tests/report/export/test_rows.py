@@ -17,12 +17,11 @@ from openfield.errors import MissingExtra, OpenfieldError, UnknownName
 from openfield.report.export.rows import (
     FORMATS,
     Row,
+    make_cell_rows,
     make_episode_rows,
     to_pandas,
     to_polars,
-    write_episodes,
-    write_estimates,
-    write_numbers,
+    write_rows,
 )
 from support.players import copycat
 from support.records import make_cell, make_run, make_trial
@@ -34,11 +33,11 @@ CELLS = [make_cell([0.25], [None], [0.5], [None, 0.1, 0.9], agent='a,"b"'), *mak
 def test_one_row_for_each_episode(tmp_path: Path) -> None:
     total = sum(len(cell.episodes) for cell in CELLS)
     for form in FORMATS:
-        assert write_episodes(tmp_path / f"x.{form}", CELLS, form) == total
+        assert write_rows(tmp_path / f"x.{form}", *make_episode_rows(CELLS), form) == total
 
 
 def test_csv_reads_back(tmp_path: Path) -> None:
-    write_episodes(tmp_path / "x.csv", CELLS, "csv")
+    write_rows(tmp_path / "x.csv", *make_episode_rows(CELLS), "csv")
     with (tmp_path / "x.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [rows[1][key] for key in ("agent", "phase", "novel", "performance", "belief", "detected")] == [
@@ -58,14 +57,14 @@ def test_episodes_say_their_return_their_onset_and_the_settings_of_their_trial(t
         raw, episodes=tuple(msgspec.structs.replace(each, detail={"return": -1.5}) for each in raw.episodes)
     )
     other = make_cell([], [0.5], [], trial=make_trial(2, settings={"wind": 0.5, "a-b": "x"}), id="b")
-    write_episodes(tmp_path / "x.jsonl", [raw, other], "jsonl")
+    write_rows(tmp_path / "x.jsonl", *make_episode_rows([raw, other]), "jsonl")
     rows = [msgspec.json.decode(line) for line in (tmp_path / "x.jsonl").read_bytes().splitlines()]
     names = ("return", "onset", "changed", "setting_wind", "setting_map", "setting_a-b")
     assert [[row[name] for name in names] for row in rows] == [
         *[[-1.5, 1, True, 2.0, '{"size":8}', None]] * 3,
         [None, None, True, 0.5, None, "x"],
     ]
-    assert write_episodes(tmp_path / "x.parquet", [raw, other], "parquet") == 4
+    assert write_rows(tmp_path / "x.parquet", *make_episode_rows([raw, other]), "parquet") == 4
     columns, types, found = read_parquet(tmp_path / "x.parquet")
     assert [dict(zip(columns, row, strict=True)) for row in found] == rows
     assert types[columns.index("setting_wind")] == "DOUBLE"
@@ -78,7 +77,7 @@ def test_episodes_say_how_strong_the_change_was_and_whether_agents_were_told(tmp
         for each, strength, change in zip(told.episodes, (0.0, 0.4), ("", "slip over 3"), strict=True)
     ]
     cells = [msgspec.structs.replace(told, episodes=tuple(episodes)), make_cell([], [0.5], [], id="b")]
-    write_episodes(tmp_path / "x.parquet", cells, "parquet")
+    write_rows(tmp_path / "x.parquet", *make_episode_rows(cells), "parquet")
     columns, _, found = read_parquet(tmp_path / "x.parquet")
     rows = [dict(zip(columns, row, strict=True)) for row in found]
     names = ("strength", "change", "red_light", "red_light_strength")
@@ -91,7 +90,9 @@ def test_episodes_say_how_strong_the_change_was_and_whether_agents_were_told(tmp
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
 def test_csv_gives_spreadsheets_nothing_to_run(tmp_path: Path, name: str) -> None:
-    write_episodes(tmp_path / "x.csv", [make_cell([-0.25], agent=name), make_cell([0.5], agent="-7")], "csv")
+    write_rows(
+        tmp_path / "x.csv", *make_episode_rows([make_cell([-0.25], agent=name), make_cell([0.5], agent="-7")]), "csv"
+    )
     with (tmp_path / "x.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["agent"] for row in rows] == [f"'{name}", "-7"]
@@ -99,7 +100,7 @@ def test_csv_gives_spreadsheets_nothing_to_run(tmp_path: Path, name: str) -> Non
 
 
 def test_json_lines_read_back(tmp_path: Path) -> None:
-    write_episodes(tmp_path / "x.jsonl", CELLS, "jsonl")
+    write_rows(tmp_path / "x.jsonl", *make_episode_rows(CELLS), "jsonl")
     lines = (tmp_path / "x.jsonl").read_bytes().splitlines()
     kind, rows = make_episode_rows(CELLS)
     assert [msgspec.json.decode(line, type=kind) for line in lines] == list(rows)
@@ -113,7 +114,7 @@ def read_parquet(path: Path) -> tuple[list[str], list[str], list[tuple[Any, ...]
 
 
 def test_parquet_reads_back(tmp_path: Path) -> None:
-    write_episodes(tmp_path / "x.parquet", CELLS, "parquet")
+    write_rows(tmp_path / "x.parquet", *make_episode_rows(CELLS), "parquet")
     names, types, rows = read_parquet(tmp_path / "x.parquet")
     kind, expected = make_episode_rows(CELLS)
     assert [msgspec.convert(dict(zip(names, row, strict=True)), kind) for row in rows] == list(expected)
@@ -123,13 +124,13 @@ def test_parquet_reads_back(tmp_path: Path) -> None:
 def test_parquet_without_its_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtra, match=r"pip install .*\[data\]"):
-        write_episodes(tmp_path / "x.parquet", CELLS, "parquet")
+        write_rows(tmp_path / "x.parquet", *make_episode_rows(CELLS), "parquet")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'jsonl'"):
-        write_episodes(tmp_path / "x", CELLS, "json")
+        write_rows(tmp_path / "x", *make_episode_rows(CELLS), "json")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,15 +138,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     path.write_text("old")
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtra):
-        write_episodes(path, CELLS, "parquet")
+        write_rows(path, *make_episode_rows(CELLS), "parquet")
     assert path.read_text() == "old"
 
 
 def test_numbers_of_cells_read_back_in_every_format(tmp_path: Path) -> None:
     found = [(cell, {"m": 0.5, "n": None}) for cell in CELLS]
     for form in FORMATS:
-        assert write_numbers(tmp_path / f"x.{form}", found, form, "exclude") == len(CELLS)
-        assert write_numbers(tmp_path / f"none.{form}", [], form) == 0
+        assert write_rows(tmp_path / f"x.{form}", *make_cell_rows(found, "exclude"), form) == len(CELLS)
+        assert write_rows(tmp_path / f"none.{form}", *make_cell_rows([], "count"), form) == 0
     rows = [msgspec.json.decode(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
     names, _, found_again = read_parquet(tmp_path / "x.parquet")
     assert rows == [dict(zip(names, row, strict=True)) for row in found_again]
@@ -158,7 +159,7 @@ def test_estimates_say_which_version_played_and_which_task_they_are_about(tmp_pa
     result = of.run(["echo"], trials, tmp_path / "run.sqlite")
     result.cells = [msgspec.structs.replace(cell, version="earlier") for cell in result.cells]
     for form in FORMATS:
-        assert write_estimates(tmp_path / f"x.{form}", result.summary(), form) > 20
+        assert write_rows(tmp_path / f"x.{form}", *result.rows("estimates"), form) > 20
     rows = [msgspec.json.decode(line) for line in (tmp_path / "x.jsonl").read_bytes().splitlines()]
     found = {(row["task"], row["number"]): row for row in rows}
     assert found["", "tasks_solved"]["agent_version"] == "earlier in 5 of 5 cells"

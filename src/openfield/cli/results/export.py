@@ -124,7 +124,7 @@ def _write_rows(
     intervals: KindOfIntervals | None,
     failures: KindOfFailures,
 ) -> str:
-    """Write estimates if there is a rule of intervals, cells if there is a metric, or else episodes.
+    """Write numbers if there is a rule of intervals, cells if there is a metric, or else episodes.
 
     Args:
         result: What is written.
@@ -138,14 +138,15 @@ def _write_rows(
         What was written, in words.
     """
     from openfield.errors import InvalidInput
-    from openfield.report.export.rows import write_episodes, write_estimates, write_numbers
+    from openfield.report.export.rows import write_rows
 
     if intervals is not None:
-        rows = write_estimates(target, result.summary(metric, intervals, failures), format_)
-        return say_count(rows, "number")
+        rows = result.rows("estimates", metrics=metric, intervals=intervals, failures=failures)
+        return say_count(write_rows(target, *rows, format_), "number")
     if metric:
-        return say_count(write_numbers(target, result.numbers(metric, failures), format_, failures), "cell")
+        rows = result.rows("cells", metrics=metric, failures=failures)
+        return say_count(write_rows(target, *rows, format_), "cell")
     for option, given in (("--baseline", result.baseline is not None), ("--failures exclude", failures != "count")):
         if given:
             raise InvalidInput(f"{option} has no effect without --metric or --intervals; leave it out.")
-    return say_count(write_episodes(target, result.cells, format_, result.responses()), "episode")
+    return say_count(write_rows(target, *result.rows("episodes"), format_), "episode")

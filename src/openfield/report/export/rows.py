@@ -131,35 +131,6 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     failures: str
 
 
-def write_episodes(path: Path, cells: Sequence[CellRecord], form: str, responses: Responses = NO_RESPONSES) -> int:
-    """Write one row per finished episode, whatever the outcome of its cell. Return the number of rows.
-
-    Args:
-        path: Where to write them.
-        cells: The cells.
-        form: The format.
-        responses: The mean seconds of people's actions in each episode, by cell.
-    """
-    return _write(path, *make_episode_rows(cells, responses), form)
-
-
-def write_numbers(path: Path, numbers: Numbers, form: str, failures: str = "count") -> int:
-    """Write one row per cell, with a column for each number. Return the number of rows.
-
-    Args:
-        path: Where to write them.
-        numbers: The cells with their numbers.
-        form: The format.
-        failures: The policy about failures that the numbers were measured with, which every row says.
-    """
-    return _write(path, *make_cell_rows(numbers, failures), form)
-
-
-def write_estimates(path: Path, summary: Summary, form: str) -> int:
-    """Write one row for each number of each agent in each scenario, with its interval. Return the number of rows."""
-    return _write(path, EstimateRow, list_estimates(summary), form)
-
-
 def make_episode_rows(
     cells: Sequence[CellRecord], responses: Responses = NO_RESPONSES
 ) -> tuple[type[msgspec.Struct], Iterator[msgspec.Struct]]:
@@ -287,8 +258,15 @@ def _describe(cell: CellRecord) -> dict[str, Any]:
     return same | named | told | {"changed": trial.is_changed, "onset": onset, "agent_version": cell.version}
 
 
-def _write(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct], form: str) -> int:
-    """Write rows as they come, and return how many there were: a table of a million episodes is never in memory."""
+def write_rows(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct], form: str) -> int:
+    """Write rows as they come, and return how many there were: a table of a million episodes is never in memory.
+
+    Args:
+        path: Where to write them.
+        kind: The kind of the rows, with a field for each column.
+        rows: The rows, as `Result.rows` returns them with their kind.
+        form: `csv`, `jsonl` or `parquet`.
+    """
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS, label="Known")
     count = 0
