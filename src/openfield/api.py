@@ -10,17 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from openfield.console import is_interactive
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.options import RecordKind, fill
-from openfield.planning.interim import make_look
-from openfield.planning.registering import register
+from openfield.planning import prepare_play
 from openfield.record import Entry
 from openfield.registry import find_domain, use_domain
-from openfield.result import Result
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.experiment import RegisterOptions
 from openfield.runner.plan import Agents, Plan, make_plan
@@ -29,6 +27,9 @@ from openfield.runner.scheduler import Watch
 from openfield.runner.stopping.batches import in_batches
 from openfield.runner.stopping.rule import BATCH
 from openfield.trial import Trial
+
+if TYPE_CHECKING:
+    from openfield.result import Result
 
 
 class PlayKeywords(TypedDict, total=False):
@@ -165,10 +166,11 @@ def _as_plain(value: Any) -> Any:
 
 def _play(plan: Plan, journal: Path, watch: Watch | None, progress: bool | None) -> Result:
     """Play what is left of a plan, behind progress bars if a person is there to see them, and return the result."""
-    look = make_look(plan, journal)
-    plan = register(plan, journal)
+    plan, look = prepare_play(plan, journal)
     with _watching(plan, journal, watch, progress) as tell:
         run_plan(plan, journal, watch=tell, look=look)
+    from openfield.result import Result  # metrics are loaded when there is something to measure
+
     return Result([journal])
 
 

@@ -41,25 +41,23 @@ class Settled(NamedTuple):
     """Whether one of them is better; else they are as good as equal."""
 
 
-def make_look(plan: Plan, run: str | Path) -> Look | None:
-    """Return what looks at a run between two batches; None if it does not stop by itself.
+def make_look(plan: Plan, rule: StoppingRule, run: Path) -> Look:
+    """Return what looks at a run between two batches.
 
     Args:
         plan: The plan.
+        rule: When the run stops by itself.
         run: The run file.
 
     Raises:
         UnknownName: The rule names an agent or a number that there is not.
         InvalidInput: It can never be met.
     """
-    rule = plan.stopping
-    if rule is None:
-        return None
     controls = {name for name, source in plan.sources.items() if is_control(source)}
     agents = [name for name in dict.fromkeys(cell.agent for cell in plan.cells) if name not in controls]
     _check_agents(rule, agents)
     _check_reach(rule, plan, agents)
-    return partial(_look, rule, Path(run), {name: each.baseline for name, each in plan.domains.items()})
+    return partial(_look, rule, run, {name: each.baseline for name, each in plan.domains.items()})
 
 
 def _check_agents(rule: StoppingRule, agents: Sequence[str]) -> None:

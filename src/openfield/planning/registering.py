@@ -25,25 +25,24 @@ from openfield.runner.experiment import RegisterOptions
 from openfield.runner.plan import Plan
 
 
-def register(plan: Plan, run: Path) -> Plan:
-    """Return a plan that carries its registration, if it is to be registered, and write the file of it.
+def register(plan: Plan, options: RegisterOptions, file: str, run: Path) -> Plan:
+    """Return a plan that carries its registration, and write the file of it.
 
     Args:
-        plan: The plan, with its options.
+        plan: The plan.
+        options: What is registered of it.
+        file: Where its registration is written.
         run: The run file.
 
     Raises:
         InvalidInput: The run was begun without it or otherwise, or the file holds something else.
     """
-    wanted = plan.options
-    if not isinstance(wanted, RegisterOptions) or wanted.register is None:
-        return plan
-    if wanted.share is not None:
+    if options.share is not None:
         raise InvalidInput("A run is registered as a whole, not share by share: leave out --share.")
-    path = Path(wanted.register)
+    path = Path(file)
     if path.absolute() == run.absolute():
         raise InvalidInput(f"{path} is the run file. Name another one: --register {path.with_suffix('.json')}")
-    found = make_registration(plan, wanted.question, wanted.registered or None)
+    found = make_registration(plan, options.question, options.registered or None)
     facts = _read_facts(run)
     kept = read_registration(facts, run)
     if kept is not None:

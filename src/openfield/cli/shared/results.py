@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from openfield.result import Result, RunRecord
     from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
-    from openfield.runner.stopping.batches import Look
 
 
 def play_plan(
@@ -44,14 +43,11 @@ def play_plan(
         passing: Whether what shows how far it is goes at the end.
         says_reach: Whether it is said first what the number of trials can show.
     """
+    from openfield.planning import prepare_play
     from openfield.report.progress import showing_progress
     from openfield.runner.run import run_plan
 
-    look = find_look(plan, path)
-    if getattr(plan.options, "register", None) is not None:
-        from openfield.planning.registering import register
-
-        plan = register(plan, path)
+    plan, look = prepare_play(plan, path)
     if says_reach:
         _say_reach_of(plan)
     confirm_calls(plan, path)
@@ -74,15 +70,6 @@ def _say_reach_of(plan: Plan) -> None:
         told = say_reach(min(counts), plan.stopping is not None)
         most = "" if plan.stopping is None else "at most "
         print(f"openfield: {most}{told}. How many you need: openfield plan", file=sys.stderr)
-
-
-def find_look(plan: Plan, path: Path) -> Look | None:
-    """Return what looks at a run between two batches, if it stops by itself; refuse a rule that cannot be met."""
-    if plan.stopping is None:
-        return None
-    from openfield.planning.interim import make_look
-
-    return make_look(plan, path)
 
 
 def confirm_calls(plan: Plan, path: Path) -> None:
@@ -116,11 +103,13 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
     from openfield.agents.llm.call_estimate import CALL_SECONDS, estimate_plan
     from openfield.journal.fingerprint import fingerprint_plan, write_trial
     from openfield.journal.reader import Run
+    from openfield.planning.interim import make_look
     from openfield.report.render import format_seconds
     from openfield.runner.duration import count_lanes, estimate_seconds
     from openfield.runner.scheduler import list_left
 
-    find_look(plan, path)  # a rule that cannot be met is refused
+    if plan.stopping is not None:
+        make_look(plan, plan.stopping, path)  # a rule that cannot be met is refused
     planned = {cell.id: (cell.agent, write_trial(cell.trial), cell.repeat) for cell in plan.cells}
     known = {}
     if path.exists():
