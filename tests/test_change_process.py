@@ -76,6 +76,12 @@ def test_a_strength_depends_on_seed_and_time_alone_and_is_from_0_to_1(
     assert ChangeProcess.read(str(process)).strength(seed, time, GRAVITY) == strength
 
 
+@given(st.floats(1e-15, 1) | st.integers(0, 10**12 - 1).map(lambda number: (number + 0.5) / 1e12))
+def test_a_strength_is_rounded_as_python_rounds_a_number(strength: float) -> None:
+    process = ChangeProcess.read(f"as points(0:{strength!r})")
+    assert process.share(0, 0) == round(strength, 12)
+
+
 @given(processes, seeds)
 def test_the_world_differs_from_the_onset_on(process: ChangeProcess, seed: int) -> None:
     assert process.strength(seed, 0, GRAVITY) > 0

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from math import cos
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -26,6 +27,8 @@ THEN = " then "
 """What stands between the stages of a world that changes more than once: `swapped then none then swapped`."""
 DIGITS = 12
 """Decimals of a strength: the last bits of a sine depend on the machine, and a replay must not."""
+SCALE = 10.0**DIGITS
+TURN = 2.0 * math.pi
 MAX_TIME = 1_000_000_000
 """Episodes or turns: more than any trial has."""
 MAX_NUMBER = 1e100
@@ -136,7 +139,18 @@ class ChangeProcess(msgspec.Struct, frozen=True):
     def trace(self, seed: int) -> Callable[[int, Range], float]:
         """Return `share` for a seed, as a function of time and range: worlds that change in every turn ask it often."""
         numbers, curve = dict(self.numbers), SHAPES[self.shape].curve
-        return lambda time, range_: round(curve(numbers, seed, time, range_), DIGITS) + 0.0
+
+        def share(time: int, range_: Range) -> float:
+            """Return `round(value, DIGITS) + 0.0`, mostly in half its time: a quotient of whole numbers is exact."""
+            value = curve(numbers, seed, time, range_)
+            if -1.0 < value < 1.0:
+                scaled = value * SCALE
+                whole = round(scaled)
+                if -0.499 < scaled - whole < 0.499:  # what the product lost cannot have led past the middle
+                    return whole / SCALE
+            return round(value, DIGITS) + 0.0
+
+        return share
 
     def strength(self, seed: int, time: int, range_: Range = SHARES) -> float:
         """Return the strength of the change at a time: 0 is normal, 1 is full."""
@@ -250,7 +264,7 @@ SHAPES: dict[str, ProcessShape] = {
     ),
     "sine": ProcessShape(
         {"period": Parameter(low=2, open_low=False)},
-        lambda numbers, seed, time, range_: (1.0 - math.cos(2.0 * math.pi * (time + 1) / numbers["period"])) / 2.0,
+        lambda numbers, seed, time, range_: (1.0 - cos(TURN * (time + 1) / numbers["period"])) / 2.0,
         "swings between normal and full",
     ),
     "sigmoid": ProcessShape(

@@ -206,13 +206,15 @@ class Course(Generic[S]):
         self._asked = episodes
         settings, strongest, change = self._settings, 0.0, ""
         for name, begun in self._changes.items():
-            blend, share = self._find_blend(name, begun.novelty, settings), 1.0
+            known, share = self._blends.get(name), 1.0
+            blend = known[1] if known and known[0] is settings else self._find_blend(name, begun.novelty, settings)
             if begun.trace is not None:
                 time = (turns if begun.by_turns else episodes) - begun.begun
                 share = begun.trace(time, blend.ranges[0] if begun.is_valued else SHARES)
             settings, differs = blend.at(share)
             if differs:
-                strongest = max(strongest, min(1.0, abs(share)))
+                strength = share if 0.0 <= share <= 1.0 else min(1.0, abs(share))
+                strongest = strength if strength > strongest else strongest
                 change = f"{change}+{name}" if change else name
         last = self._moment
         if last is None or settings is not last.settings or strongest != last.strength or change != last.change:

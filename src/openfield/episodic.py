@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from openfield.core import Ask, Ending, Reply, Truth, Turn
-from openfield.course import Course, Moment
+from openfield.course import Moment
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.settings import Settings
@@ -57,9 +57,7 @@ class EpisodicWorld(Generic[S]):
         self._turnwise = self._course is not None and self._course.is_turnwise
         self._phase: Phase | None = None
         self._turns = 0
-        self._strength: float | None = None
-        self._moment: Moment[S] | None = None
-        self._change = ""
+        self._moment: Moment[S]
         self.truth = Truth()
 
     @property
@@ -94,7 +92,9 @@ class EpisodicWorld(Generic[S]):
         if self._turnwise and self._course is not None:
             self._turns += 1
             if play.ended is None:
-                self._drift(self._course)
+                moment = self._course.at(self._number, self._turns)
+                if moment is not self._moment:
+                    play.change(self._take(moment))  # type: ignore[attr-defined]
         return self._turn()
 
     def look(self, query: str) -> Any:
@@ -118,45 +118,35 @@ class EpisodicWorld(Generic[S]):
         before, phase = self._phase, self._script[self._number]
         self._phase, self._phase_name = phase, phase.name
         if self._course is None:
-            self._novel = bool(phase.novelty)
-            self._red_light = show_light(self._trial.red_light, self._novel)
-            return self._settings_in(phase)
+            return self._take(Moment(self._settings_in(phase), bool(phase.novelty), None, ""))
         if phase is not before:
             self._course.enter(phase, self._number, self._turns)
         return self._take(self._course.at(self._number, self._turns))
 
     def _take(self, moment: Moment[S]) -> S:
-        """Note what is true now, and return the settings in force."""
+        """Note what is true from the next move on, and return the settings in force."""
         self._moment = moment
-        self._novel, self._strength, self._change = moment.novel, moment.strength, moment.change
         self._red_light = show_light(self._trial.red_light, moment.novel, moment.strength)
         return moment.settings
-
-    def _drift(self, course: Course[S]) -> None:
-        """Put the settings in force that the next move has."""
-        moment = course.at(self._number, self._turns)
-        if moment is not self._moment:
-            self._play.change(self._take(moment))  # type: ignore[attr-defined]
 
     def _turn(self, first: bool = False) -> Turn:
         play, ended = self._play, self._play.ended
         performance, detail = play.performance, getattr(play, "detail", None)
-        truth, strength = self.truth, self._strength
+        truth, moment = self.truth, self._moment
         if (
             first
             or ended is not None
             or detail is not None
             or performance != truth.performance
-            or strength != truth.strength
+            or moment.strength != truth.strength
         ):
-            over, change = ended is not None, self._change
             self.truth = Truth(
-                novel=self._novel,
+                novel=moment.novel,
                 performance=performance,
-                episode_over=over,
+                episode_over=ended is not None,
                 detail=detail,
-                strength=strength,
-                change=change,
+                strength=moment.strength,
+                change=moment.change,
             )
         return Turn(
             ask=ACT if ended is None else NONE,

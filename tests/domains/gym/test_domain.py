@@ -183,6 +183,13 @@ def test_a_novelty_that_does_not_fit_is_refused_in_one_line(source: str, novelty
     assert "\n" not in str(caught.value)
 
 
+def test_attributes_that_are_computed_in_an_episode_only_are_not_listed() -> None:
+    minigrid = pytest.importorskip("minigrid")
+    gymnasium.register_envs(minigrid)
+    with pytest.raises(of.errors.UnknownName, match=r"Unknown attribute 'see_through'.*see_through_walls"):
+        find_domain("gym:MiniGrid-Empty-5x5-v0").trials(novelty="see_through=true")
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from msgspec.structs import force_setattr, replace
 
 from openfield.course import Blend, list_ranges, mix
 from openfield.domains.gym.environment import (
+    AttributeChange,
     Env,
     Holder,
     derive_attributes,
@@ -21,7 +21,6 @@ from openfield.domains.gym.environment import (
 from openfield.domains.gym.settings import GymSettings
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty
-from openfield.parameters import write_value
 
 if TYPE_CHECKING:
     from openfield.domains.gym.domain import GymDomain
@@ -54,18 +53,20 @@ class GymBlend(Blend[GymSettings]):
     def _mix(self, share: float) -> tuple[GymSettings, bool]:
         """Return the settings at a share of the way, and whether they differ.
 
-        Attributes are set to values, also to the normal ones: within an episode they must find their way back.
+        Attributes are set to values, also to the normal ones: within an episode they must find their way back. They
+        are not written as texts, which would be read again in every turn.
         """
         settings, differs = super()._mix(share) if self._ends and share else (self._first, False)
         if not self._paths:
             return settings, differs
-        texts = self._first.attributes
+        changes: tuple[AttributeChange, ...] = self._first.attributes
         for path, (usual, changed) in self._paths.items():
             value = mix(usual, changed, share) if share else usual
             differs = differs or value != usual
-            texts += (f"{path}={value!r}" if type(value) is float else f"{path}={write_value(value)}",)
-        moved = copy(settings)  # what else it has was checked: `replace` would check it again in every turn
-        force_setattr(moved, "attributes", texts)
+            changes += ((path, value),)
+        # what else it has was checked: `replace` would check it again in every turn
+        moved: GymSettings = settings.__copy__()  # type: ignore[attr-defined]
+        force_setattr(moved, "attributes", changes)
         return moved, differs
 
 
@@ -108,8 +109,8 @@ class RunningAttributes:
     def __init__(self, env: Env, settings: GymSettings) -> None:
         """Begin with the settings that the environment was made with."""
         self._env, self._holder = env, env.unwrapped
-        self._now, self._derived = settings.attributes, settings.derived
-        self._derives = bool(settings.derived)
+        self._now: tuple[AttributeChange, ...] = settings.attributes
+        self._derived, self._derives = settings.derived, bool(settings.derived)
 
     def can_follow(self, settings: GymSettings) -> bool:
         """Return whether others are only other values of the same attributes."""
@@ -118,27 +119,32 @@ class RunningAttributes:
 
     def follow(self, settings: GymSettings) -> None:
         """Set those that are not what they were."""
-        before, self._now = self._now, settings.attributes
-        if before == self._now:
+        before, now = self._now, settings.attributes
+        if before == now:
             return
-        texts = [text for text in self._now if text not in before]
-        for text in texts:
-            self._set(text)
-        if len(before) != len(self._now):
+        self._now = now
+        for change in now:
+            if change not in before:
+                self._set(change)
+        if len(before) != len(now):
             self._derives = bool(self._derived)
-        if texts and self._derives:
-            self._derives = derive_attributes(self._env, self._now, self._derived, "the environment")
+        if self._derives:
+            self._derives = derive_attributes(self._env, now, self._derived, "the environment")
 
-    def _set(self, text: str) -> None:
-        path, _, value = text.partition("=")
-        if type(getattr(self._holder, path, None)) is float:
-            setattr(self._holder, path, float(value))
+    def _set(self, change: AttributeChange) -> None:
+        if type(change) is tuple and type(change[1]) is float and type(getattr(self._holder, change[0], None)) is float:
+            setattr(self._holder, *change)
         else:
-            set_attribute(self._env, text, "the environment")
+            set_attribute(self._env, change, "the environment")
 
 
-def _are_about_one(change: str, other: str) -> bool:
-    return change == other or change.partition("=")[0] == other.partition("=")[0]
+def _are_about_one(change: AttributeChange, other: AttributeChange) -> bool:
+    return change == other or _left_of(change) == _left_of(other)
+
+
+def _left_of(change: AttributeChange) -> str:
+    """Return what stands before the sign of a change: `length*` for one that cannot be carried out twice."""
+    return change.partition("=")[0] if isinstance(change, str) else change[0]
 
 
 def _list_paths(texts: Iterable[str]) -> list[tuple[str, str]]:

@@ -366,8 +366,9 @@ class GymDomain(Domain[GymSettings]):
 
     def check_moment(self, usual: GymSettings, settings: GymSettings) -> None:
         """Refuse settings that the environment cannot have, or with which its spaces are others."""
-        super().check_moment(usual, settings)
-        self._check_spaces(usual, msgspec.structs.replace(settings, attributes=usual.attributes), "the change")
+        bare = msgspec.structs.replace(settings, attributes=usual.attributes)  # those on their way are no texts
+        super().check_moment(usual, bare)
+        self._check_spaces(usual, bare, "the change")
 
     def _check_spaces(self, settings: GymSettings, other_settings: GymSettings, name: str) -> None:
         usual, changed = self.probe(settings), self.probe(other_settings)

@@ -31,6 +31,8 @@ Env = gymnasium.Env[Any, Any]
 MakeEnv = Callable[..., Env]
 """Makes an environment from the arguments of its constructor."""
 
+AttributeChange = str | tuple[str, Any]
+"""A change of an attribute: a text such as `length*=2`, or its path and its value where that moves."""
 PICTURES = "rgb_array"
 """The render mode of Gymnasium that returns pictures."""
 DEFAULT_FPS = 30.0
@@ -108,7 +110,7 @@ def make_env(
     text: str,
     maker: MakeEnv,
     arguments: dict[str, Any],
-    attributes: Sequence[str] = (),
+    attributes: Sequence[AttributeChange] = (),
     derived: Mapping[str, str] | None = None,
 ) -> Env:
     """Make an environment and change attributes of it.
@@ -190,23 +192,27 @@ def one_line(message: object) -> str:
     return " ".join(str(message).split())
 
 
-def split_change(text: str) -> tuple[str, str, Any] | None:
+def split_change(change: AttributeChange) -> tuple[str, str, Any] | None:
     """Return the attribute, the sign and the value of a change such as `length*=2`; None if it is not a change."""
-    found = _CHANGE.fullmatch(text)
+    if isinstance(change, tuple):
+        return change[0], "=", change[1]
+    found = _CHANGE.fullmatch(change)
     return None if found is None else (found["path"], found["sign"], read_plain(found["value"]))
 
 
-def set_attribute(env: Holder, change: str, text: str) -> None:
+def set_attribute(env: Holder, change: AttributeChange, text: str) -> None:
     """Carry out a change of an attribute of the unwrapped environment."""
     holder, name, _ = _find_attribute(env, change, text)
     value = _changed_value(getattr(holder, name), change)
     try:
         setattr(holder, name, value)
     except (AttributeError, TypeError) as error:
-        raise InvalidInput(f"'{change}' cannot be set in {text}: {one_line(error)}") from None
+        raise InvalidInput(f"'{_write_change(change)}' cannot be set in {text}: {one_line(error)}") from None
 
 
-def derive_attributes(env: Holder, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> bool:
+def derive_attributes(
+    env: Holder, attributes: Sequence[AttributeChange], derived: Mapping[str, str], text: str
+) -> bool:
     """Compute anew what follows from changed attributes, unless it was changed itself. Return whether anything does."""
     found = list(_list_derived(attributes, derived))
     for name, formula in found:
@@ -215,7 +221,7 @@ def derive_attributes(env: Holder, attributes: Sequence[str], derived: Mapping[s
     return bool(found)
 
 
-def list_needed(attributes: Sequence[str], derived: Mapping[str, str]) -> list[str]:
+def list_needed(attributes: Sequence[AttributeChange], derived: Mapping[str, str]) -> list[str]:
     """Return the attributes that changes are about, and those which follow from them."""
     paths = [parsed[0] for parsed in map(split_change, attributes) if parsed is not None]
     found = [[name, *formula.names] for name, formula in _list_derived(attributes, derived)]
@@ -245,7 +251,7 @@ def read_defaults(env: Env) -> dict[str, Any]:
     return {}
 
 
-def _list_derived(attributes: Sequence[str], derived: Mapping[str, str]) -> Iterator[tuple[str, Formula]]:
+def _list_derived(attributes: Sequence[AttributeChange], derived: Mapping[str, str]) -> Iterator[tuple[str, Formula]]:
     """Yield the attributes to be computed anew, in order, each with its formula."""
     changed = {parsed[0] for parsed in map(split_change, attributes) if parsed is not None}
     given = set(changed)
@@ -267,16 +273,17 @@ def list_attributes(holder: Any) -> list[str]:
     own = {name: None for kind in type(holder).__mro__ for name in vars(kind)} | dict.fromkeys(
         getattr(holder, "__dict__", ())
     )
-    found = []
-    for name in own:
-        if name[0] != "_" and isinstance(
-            getattr(holder, name, None), bool | int | float | str | np.ndarray | np.generic
-        ):
-            found.append(name)
-    return sorted(found)
+    return sorted(name for name in own if name[0] != "_" and _has_value(holder, name))
 
 
-def _find_attribute(env: Holder, change: str, text: str) -> tuple[Any, str, str]:
+def _has_value(holder: Any, name: str) -> bool:
+    try:
+        return isinstance(getattr(holder, name, None), bool | int | float | str | np.ndarray | np.generic)
+    except Exception:  # some are computed, and cannot be before an episode begins
+        return False
+
+
+def _find_attribute(env: Holder, change: AttributeChange, text: str) -> tuple[Any, str, str]:
     parsed = split_change(change)
     if parsed is None:
         raise InvalidInput(
@@ -296,9 +303,13 @@ def _find_attribute(env: Holder, change: str, text: str) -> tuple[Any, str, str]
     return holder, name, parsed[1]
 
 
-def _changed_value(old: Any, change: str) -> Any:
+def _write_change(change: AttributeChange) -> str:
+    return change if isinstance(change, str) else f"{change[0]}={change[1]}"
+
+
+def _changed_value(old: Any, given: AttributeChange) -> Any:
     """Return the new value of an attribute, which is of the old one's kind."""
-    path, sign, value = split_change(change) or ("", "", 0)
+    (path, sign, value), change = split_change(given) or ("", "", 0), _write_change(given)
     if isinstance(old, np.ndarray):
         return _changed_array(old, change, sign, value)
     kinds: tuple[type, ...] = (bool,) if isinstance(old, bool) else (int, float)
