@@ -69,7 +69,7 @@ def shrink(path):
 def tell(path):
     """Return what is read from a file: its fingerprint, the ids of its cells, and the means that are reported."""
     with of.journal.Run(path) as run:
-        found = {"fingerprint": run.fingerprint(), "cells": list(run.cell_ids())}
+        found = {"fingerprint": run.fingerprint(), "cells": [cell.id for cell in run.cells()]}
     groups = of.Result([path]).summary().groups
     means = [{name: each.mean for name, each in group.estimates.items() if each.mean is not None} for group in groups]
     return {**found, "means": means}

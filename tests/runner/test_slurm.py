@@ -62,7 +62,7 @@ def merge_by_script(plan: SlurmPlan) -> subprocess.CompletedProcess[str]:
 
 def list_cells(path: Path) -> set[str]:
     with Run(path) as run:
-        return set(run.cell_ids())
+        return {cell.id for cell in run.cells()}
 
 
 def test_the_file_that_is_there_is_one_more_part(tmp_path: Path) -> None:

@@ -40,7 +40,6 @@ MAX_PIXELS = 32
 GAP, MAX_COLUMNS = 4, 80
 """Blanks between pictures side by side, and how wide they are together."""
 BELIEF_QUESTION = "How likely is it that your world has changed? 0: it has certainly not changed. 1: it certainly has."
-ASK_MOMENTS: tuple[AskMoment, ...] = ("episode", "turn")
 _PERCENT = re.compile(r"\s*([\d.]+)\s*%\s*")
 
 

@@ -300,10 +300,6 @@ class Run(RunFile):
         rows = self._rows(query, tuple[str, str], (len(start), start))
         return {cell: key.removeprefix(start) for key, text in rows for cell in text.split()}
 
-    def cell_ids(self) -> Iterator[str]:
-        """Yield the ids of all cells. Nothing else is read."""
-        return (cell for (cell,) in self._rows("SELECT id FROM cells", tuple[str], (), 4096))
-
     def places(self) -> Iterator[tuple[str, str, int]]:
         """Yield the agent, cell and number of every attempt. Nothing else is read."""
         query = "SELECT agent, id, number FROM cells JOIN attempts ON cell = id ORDER BY cells.rowid, number"

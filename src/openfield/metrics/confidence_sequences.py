@@ -169,12 +169,12 @@ class Blocks(NamedTuple):
         return np.asarray(won / (share * self.most) - self.due / self.most)
 
 
-def follow_share(found: Blocks, level: float = LEVEL) -> tuple[float, float]:
+def follow_share(found: Blocks) -> tuple[float, float]:
     """Return the limits of the share of pairs that are won, which hold at every look."""
     limits = []
     for won in (found.wins, found.losses):
         fair = won.sum(axis=-1) / np.maximum(found.due.sum(axis=-1), 1e-300)  # nothing is won against the highest
-        limits.append(find_limit(partial(found.bet, won), float(fair.max()), level, trace_blocks))
+        limits.append(find_limit(partial(found.bet, won), float(fair.max()), LEVEL, trace_blocks))
     return limits[0], 1 - limits[1]
 
 

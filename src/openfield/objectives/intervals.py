@@ -25,6 +25,8 @@ from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import Table, TableLike, as_table, make_table, summarise_table
 
 DRAWS = 200
+CHOICES = 20
+"""Random choices of episodes over which values at a number of transitions are averaged."""
 LARGE = 1 << 53
 """Counts above this are drawn from a normal distribution."""
 MIN_EPISODES = 5
@@ -121,9 +123,7 @@ class EpisodeCounts:
         return times
 
 
-def objectives_of_counted(
-    episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0, shuffles: int = SHUFFLES
-) -> Estimates:
+def objectives_of_counted(episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0) -> Estimates:
     """Compute the objectives of a group of episodes, with intervals from resampled episodes.
 
     Args:
@@ -131,14 +131,13 @@ def objectives_of_counted(
         num_obs: Distinct inputs of the environment.
         draws: How many times episodes are resampled.
         seed: The seed of resampling and shuffling.
-        shuffles: How many times actions are shuffled for the null of empowerment.
     """
     if not any(len(part.obs) for part in episodes):
         return _nothing("no transitions")
     together = EpisodeCounts(episodes)
     table = together.table()
     if len(episodes) < MIN_EPISODES:
-        return _estimate(table, num_obs, shuffles, seed, None, f"fewer than {MIN_EPISODES} episodes")
+        return _estimate(table, num_obs, SHUFFLES, seed, None, f"fewer than {MIN_EPISODES} episodes")
     random = np.random.default_rng(seed)
 
     def redraw() -> Array:
@@ -146,7 +145,7 @@ def objectives_of_counted(
         return together.add_up(chosen[together.episode] * together.counts)
 
     drawn = _Redrawn(table, redraw, draws, len(episodes))
-    return _estimate(table, num_obs, shuffles, seed, drawn, EPISODES)
+    return _estimate(table, num_obs, SHUFFLES, seed, drawn, EPISODES)
 
 
 def estimate_counts(
@@ -160,7 +159,7 @@ def estimate_counts(
     """Compute the objectives of a table, with intervals from counts alone: each is drawn from a Poisson distribution.
 
     These intervals ignore that steps of an episode depend on each other. Their note says so. Without draws there are
-    none, and without shuffles there is no null. Arguments are those of `objectives_of_counted`.
+    none, and without shuffles of the actions there is no null. Other arguments are those of `objectives_of_counted`.
     """
     checked = as_table(table)
     if not draws:
@@ -175,9 +174,7 @@ def count_table(table: Table) -> Counted:
     return Counted(table.obs, table.action, table.next_obs, table.count)
 
 
-def objectives_at(
-    episodes: Sequence[Counted], number: int, num_obs: int | None, *, draws: int = 20
-) -> dict[str, float]:
+def objectives_at(episodes: Sequence[Counted], number: int, num_obs: int | None) -> dict[str, float]:
     """Compute the objectives at a number of transitions: the mean over random choices of whole episodes.
 
     Values at equal numbers can be compared; those of all transitions depend on how many there are.
@@ -186,9 +183,9 @@ def objectives_at(
     if number >= together.total:
         return _known(evaluate(together.table(), num_obs=num_obs).values)
     found = [
-        _known(evaluate(together.table(together.thin(number, random)), num_obs=num_obs).values) for _ in range(draws)
+        _known(evaluate(together.table(together.thin(number, random)), num_obs=num_obs).values) for _ in range(CHOICES)
     ]
-    return {name: math.fsum(each[name] for each in found) / draws for name in found[0]}
+    return {name: math.fsum(each[name] for each in found) / CHOICES for name in found[0]}
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from openfield.agents.legacy import HOST, start_server
+from openfield.capabilities import HasScriptedPeer
 from openfield.core import Ask, Reply, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import MissingExtra, OpenfieldError
@@ -58,7 +59,7 @@ def check_wire(
         patience: Seconds for all of it; None is six times what the domain needs for one answer.
     """
     use_domain(domain)
-    speaker = peer or getattr(domain, "scripted_peer", None)
+    speaker = peer or (domain.scripted_peer if isinstance(domain, HasScriptedPeer) else None)
     if speaker is None and isinstance(find_wire(domain), JsonLinesWire):
         speaker = play_lines
     if speaker is None:

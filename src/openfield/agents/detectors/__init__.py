@@ -7,7 +7,7 @@ detector on an agent.
 
 from openfield.agents.detectors.agent_with_detector import DetectorFactory, WithDetector, with_detector
 from openfield.agents.detectors.catalogue import KINDS, ChangeDetector, make_detector
-from openfield.agents.detectors.rules import DRIFT, MIN_TRAINING, ScoreDistribution, cross_validate, find_bound
+from openfield.agents.detectors.rules import DRIFT, MIN_TRAINING, ScoreDistribution, find_bound
 from openfield.agents.detectors.signals import (
     EpisodeDetector,
     FallingReturn,
@@ -30,7 +30,6 @@ __all__ = [
     "Seen",
     "TransitionSurprise",
     "WithDetector",
-    "cross_validate",
     "encode_value",
     "find_bound",
     "make_detector",

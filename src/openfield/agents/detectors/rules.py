@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from openfield.agents.detectors.signals import EpisodeDetector, EpisodeScores, Seen, Signal, reduce_rows
+from openfield.agents.detectors.signals import Seen, Signal, reduce_rows
 from openfield.agents.policy import Array
 from openfield.errors import InvalidInput
 
@@ -108,15 +108,6 @@ def read_held_out(signal: Signal, episodes: Sequence[Seen]) -> list[Array]:
 
 def _keep(episode: Seen) -> Seen:
     return episode
-
-
-def cross_validate(detector: EpisodeDetector, episodes: Sequence[Seen]) -> ScoreDistribution:
-    """Fit a detector to training episodes, and return how it scores those that it was not fitted to.
-
-    Raises:
-        InvalidInput: There are too few of them.
-    """
-    return measure_scores([float(rows[0, 0]) for rows in read_held_out(EpisodeScores(detector), episodes)])
 
 
 def find_bound(false_alarms: float) -> float:

@@ -90,7 +90,7 @@ def score(
     """
     from openfield.errors import InvalidInput, UnknownName
     from openfield.metrics.ood.benchmark import MEASURES
-    from openfield.metrics.ood.resampling import compare_detectors as resample
+    from openfield.metrics.ood.resampling import compare_detectors
 
     changes = CommandChanges() if target is None else prepare(target.domain, "score", options)
     if target is not None and changes.score is not None:
@@ -111,7 +111,7 @@ def score(
     reference = compare or next(iter(scored))
     if reference not in scored:
         raise UnknownName("detector", reference, scored, label="Scored")
-    comparison = resample(table, scored, reference, resamples, seed) if resamples else None
+    comparison = compare_detectors(table, scored, reference, resamples, seed) if resamples else None
     _print(format, table, comparison, measures, digits)
 
 

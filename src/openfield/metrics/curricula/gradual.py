@@ -31,6 +31,8 @@ from openfield.metrics.stats import Estimate
 
 BLOCK = 100
 """Questions per point of a learning curve."""
+MAX_QUESTIONS = 50
+"""Questions of an instance that are counted one by one, from the first on."""
 BUDGETS = (1_000, 10_000, 100_000, 1_000_000)
 """Steps within which solved tasks are counted, as far as they were played."""
 MEDIAN = "a median has no interval"
@@ -71,9 +73,9 @@ def learning_curve(cell: CellRecord, size: int = BLOCK) -> list[float]:
     return [marks[at : at + size].count("+") / size for at in range(0, len(marks) - size + 1, size)]
 
 
-def accuracy_by_index(cell: CellRecord, most: int = 50) -> list[float]:
+def accuracy_by_index(cell: CellRecord) -> list[float]:
     """Return the share of right answers to the first question of an instance, to the second, and so on."""
-    columns = itertools.zip_longest(*(instance.marks[:most] for instance in read_instances(cell)))
+    columns = itertools.zip_longest(*(instance.marks[:MAX_QUESTIONS] for instance in read_instances(cell)))
     return [_accuracy("".join(mark for mark in column if mark)) or 0.0 for column in columns]
 
 

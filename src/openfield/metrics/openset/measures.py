@@ -17,6 +17,8 @@ from openfield.metrics.openset.compat import Floats, first_of
 from openfield.metrics.stats import Estimate
 
 UNKNOWN = -1
+BINS = 15
+"""Bins of the calibration error."""
 Curve = tuple[Floats, Floats]
 SampleMeasure = Callable[[NDArray[np.int64]], Mapping[str, float | None]]
 """Computes numbers from the samples at some indices."""
@@ -135,11 +137,11 @@ def macro_f1(table: NDArray[np.int64]) -> float:
     return float((2 * hits[occurs] / (true + said)[occurs]).mean()) if occurs.any() else 0.0
 
 
-def calibration_error(conf: ArrayLike, right: ArrayLike, bins: int = 15) -> float:
+def calibration_error(conf: ArrayLike, right: ArrayLike) -> float:
     """Return the ECE: the distance of the stated confidence from the share that is right, over bins of equal width."""
     values, hits = np.asarray(conf, dtype=float), np.asarray(right, dtype=float)
-    place = np.clip(np.ceil(values * bins).astype(int) - 1, 0, bins - 1)
-    gap = np.bincount(place, values - hits, minlength=bins)
+    place = np.clip(np.ceil(values * BINS).astype(int) - 1, 0, BINS - 1)
+    gap = np.bincount(place, values - hits, minlength=BINS)
     return float(np.abs(gap).sum() / len(values)) if len(values) else math.nan
 
 
@@ -157,9 +159,9 @@ def risk_coverage_area(conf: ArrayLike, right: ArrayLike) -> float:
     return float((np.cumsum(np.repeat(shares, sizes)) / np.arange(1, len(values) + 1)).mean())
 
 
-def detection_delay(p_world: ArrayLike, novel: ArrayLike, threshold: float = 0.5) -> tuple[int | None, bool]:
+def detection_delay(p_world: ArrayLike, novel: ArrayLike) -> tuple[int | None, bool]:
     """Return the samples from the onset to the first alarm after it, None if never, and whether one came before."""
-    said, flags = np.asarray(p_world) >= threshold, np.asarray(novel, dtype=bool)
+    said, flags = np.asarray(p_world) >= 0.5, np.asarray(novel, dtype=bool)
     onset = int(np.argmax(flags)) if flags.any() else len(flags)
     return first_of(said[onset:]), bool(said[:onset].any())
 

@@ -57,7 +57,7 @@ def check_codes(book: CodeBook, name: str) -> None:
         raise InvalidInput(f"{name}: code {code} occurs more than once in the code book.")
 
 
-def to_words(codes: Sequence[int] | Array, width: int | None = None) -> Array:
+def to_words(codes: Sequence[int] | Array) -> Array:
     """Convert integers to rows of 64-bit words, at least two.
 
     Raises:
@@ -66,11 +66,11 @@ def to_words(codes: Sequence[int] | Array, width: int | None = None) -> Array:
     if len(codes) and min(codes) < 0:
         raise InvalidInput(f"an image code is {min(codes)}; codes are not negative.")
     if isinstance(codes, np.ndarray) and codes.dtype != object:
-        words = np.zeros((len(codes), width or 2), np.uint64)
+        words = np.zeros((len(codes), 2), np.uint64)
         words[:, 0] = codes
         return words
     needed = -(-max((code.bit_length() for code in codes), default=0) // WORD)
-    size = 8 * max(width or 2, needed)
+    size = 8 * max(2, needed)
     raw = b"".join([code.to_bytes(size, "little") for code in codes])
     return np.frombuffer(raw, "<u8").reshape(len(codes), size // 8)
 

@@ -34,9 +34,7 @@ class Images(NamedTuple):
     """The codes in the bucket."""
 
 
-def images_met(
-    table: Table, inputs: Literal["sources", "successors", "all"] = "sources", rule: Rule = "exact"
-) -> Images:
+def images_met(table: Table, inputs: Literal["sources", "successors", "all"] = "sources") -> Images:
     """Return the images met as source of a transition, as successor, or as either.
 
     Raises:
@@ -44,7 +42,7 @@ def images_met(
     """
     book = book_of(table)
     ids, counts = visits_of(table, inputs)
-    return find_codes(ids, counts, book, rule, Names(table.name, table.ids))
+    return find_codes(ids, counts, book, "exact", Names(table.name, table.ids))
 
 
 class Names(NamedTuple):

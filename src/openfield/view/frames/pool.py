@@ -202,7 +202,6 @@ class FramePool:
         self,
         workers: int = MAX_WORKERS,
         patience: float = PATIENCE_SECONDS,
-        cached_bytes: int = MAX_CACHED_BYTES,
         environment: dict[str, str] | None = None,
     ) -> None:
         """Start nothing yet.
@@ -210,10 +209,9 @@ class FramePool:
         Args:
             workers: How many processes make pictures at the same time.
             patience: Seconds after which a process that says nothing is ended.
-            cached_bytes: How many bytes of pictures are kept.
             environment: The environment of the processes; by default that of this one.
         """
-        self._count, self._cached_bytes = workers, cached_bytes
+        self._count = workers
         self._patience, self._environment = patience, environment
         self._reels: OrderedDict[EpisodeOrder, Reel] = OrderedDict()
         self._waiting: list[Reel] = []
@@ -324,7 +322,7 @@ class FramePool:
         """Forget the pictures that were looked at longest ago."""
         total = sum(reel.size for reel in self._reels.values())
         for order, reel in list(self._reels.items()):
-            if total <= self._cached_bytes:
+            if total <= MAX_CACHED_BYTES:
                 return
             if reel.over and not reel.watchers:
                 total -= reel.size

@@ -16,6 +16,8 @@ SPEED, GRAVITY = 10.0, 0.48 * 9.81
 UPWARD_GRAVITY = -0.48 * 6.0
 """Gravity of birds in levels where it points upwards."""
 AIM_ROUNDS = 5
+PULL = 5.0
+"""How far the bird is pulled back at full power."""
 TAPS = {"bird_blue": 0.7, "bird_yellow": 0.7, "bird_white": 0.9, "bird_black": 0.95}
 """Default moment of the tap for each bird, as a share of the distance to the target."""
 MIN_DOTS = 6
@@ -86,9 +88,9 @@ class ObservedLevel(msgspec.Struct, frozen=True):
             launch = _launch(x + launch[0], y + launch[1], high, gravity)
         return launch
 
-    def release(self, launch: Point, pull: float = 5.0) -> tuple[int, int]:
+    def release(self, launch: Point) -> tuple[int, int]:
         """Return the pixel to pull the bird to for a launch at full power."""
-        reach = pull * self.scale
+        reach = PULL * self.scale
         return round(self.rest[0] - reach * launch[0]), round(self.rest[1] + reach * launch[1])
 
     def tap_time(self, launch: Point, target: Point, share: float | None = None) -> float:

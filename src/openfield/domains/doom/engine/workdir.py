@@ -97,11 +97,11 @@ def drop_wads(needed: Container[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def sweep_shared_memory(min_age: float = MIN_AGE) -> list[str]:
-    """Remove what dead engines left in shared memory, if it is at least `min_age` seconds old; return the names."""
+def sweep_shared_memory() -> list[str]:
+    """Remove what dead engines left in shared memory, if it is old enough; return the names."""
     if not SHARED.is_dir():
         return []
-    latest = _now() - min_age
+    latest = _now() - MIN_AGE
     left = {path.name for path in SHARED.glob(f"{PREFIX}*") if _is_ours(path, latest)} - set(_in_use())
     for name in left:
         with suppress(OSError):

@@ -18,6 +18,8 @@ from openfield.metrics.ood.samples import SampleSet
 
 Array = NDArray[np.float32]
 Labels = NDArray[np.int64]
+HIDDEN, RATE = (128, 64), 3e-3
+"""Sizes of the hidden layers, and the step size with which training begins."""
 UNTHREADED = 1 << 18
 """Products up to this many multiplications run in one thread; threads cost 30 times as much on a busy machine."""
 
@@ -25,15 +27,15 @@ UNTHREADED = 1 << 18
 class Classifier:
     """A multilayer perceptron over flat inputs; classes are 0..K-1."""
 
-    def __init__(self, inputs: int, classes: int, seed: int, hidden: tuple[int, ...] = (128, 64)) -> None:
+    def __init__(self, inputs: int, classes: int, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
-        sizes = (inputs, *hidden, classes)
+        sizes = (inputs, *HIDDEN, classes)
         self.weights = [
             self._rng.normal(0, np.sqrt(2 / a), (a, b)).astype(np.float32) for a, b in itertools.pairwise(sizes)
         ]
         self.biases = [np.zeros(size, np.float32) for size in sizes[1:]]
 
-    def fit(self, x: Array, y: Labels, epochs: int = 40, rate: float = 3e-3) -> None:
+    def fit(self, x: Array, y: Labels, epochs: int = 40) -> None:
         """Train on labelled samples, with a little noise on the inputs against overfitting.
 
         Batches stay below the size from which BLAS starts threads; on a busy machine those cost 30 times as much.
@@ -49,7 +51,7 @@ class Classifier:
                 chosen = order[start : start + batch]
                 noisy = x[chosen] + self._rng.normal(0, 0.05, x[chosen].shape).astype(np.float32)
                 step += 1
-                pace = rate * (1 - epoch / epochs)
+                pace = RATE * (1 - epoch / epochs)
                 for number, slope in enumerate(self._gradient(noisy, y[chosen])):
                     mean[number] += 0.1 * (slope - mean[number])
                     square[number] += 0.001 * (slope**2 - square[number])

@@ -24,6 +24,8 @@ EQUAL_ERROR_F1 = "macro_f1_threshold_on_test"
 """The open-set F1 at the threshold of equal errors, which is sought on the labels of the test itself."""
 ONSET, LENGTH = 200, 500
 """Samples of a stream before its onset, and in all."""
+STREAMS, NOVEL_SHARE = 20, 0.5
+"""How many streams there are, and the share of unknown samples after the onset."""
 
 
 class Arrays(msgspec.Struct, frozen=True):
@@ -34,11 +36,8 @@ class Arrays(msgspec.Struct, frozen=True):
     label: NDArray[np.int64]
 
 
-def score_arrays(arrays: Arrays, probable: bool = False) -> dict[str, Estimate]:
-    """Compute the open-set measures of one set of samples, with intervals by resampling.
-
-    There is a calibration error only if `conf` is the probability of the named class (`probable`).
-    """
+def score_arrays(arrays: Arrays) -> dict[str, Estimate]:
+    """Compute the open-set measures of one set of samples, with intervals by resampling."""
     pred, conf, label = arrays.pred, arrays.conf, arrays.label
     if not len(label) or not pred.shape == conf.shape == label.shape:
         shapes = f"{pred.shape}, {conf.shape} and {label.shape}"
@@ -58,9 +57,7 @@ def score_arrays(arrays: Arrays, probable: bool = False) -> dict[str, Estimate]:
             EQUAL_ERROR_F1: measures.macro_f1(measures.confusion(named[at], y, classes)),
             "aurc": measures.risk_coverage_area(c, p == y),
         }
-        found |= {f"ccr_at_fpr_{rate}": measures.ccr_at_fpr(p, c, y, rate) for rate in (0.001, 0.01, 0.1)}
-        known = y != measures.UNKNOWN
-        return found | ({"ece": measures.calibration_error(c[known], p[known] == y[known])} if probable else {})
+        return found | {f"ccr_at_fpr_{rate}": measures.ccr_at_fpr(p, c, y, rate) for rate in (0.001, 0.01, 0.1)}
 
     return resample(measure, label == measures.UNKNOWN)
 
@@ -85,11 +82,11 @@ def _equal_error(conf: NDArray[np.float64], label: NDArray[np.int64]) -> float:
     return float(cuts[np.argmin(np.abs(rejected - accepted))])
 
 
-def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 0.5) -> dict[str, dict[str, Estimate]]:
-    """Play seeded streams of 200 samples before and 300 after the onset with each change detector.
+def score_stream(arrays: Arrays, seed: int = 0) -> dict[str, dict[str, Estimate]]:
+    """Play twenty seeded streams of 200 samples before and 300 after the onset with each change detector.
 
     Half of the known samples calibrate the thresholds for one false alarm in twenty streams; the streams are drawn from
-    the other half. A share of the samples after the onset is unknown.
+    the other half. Half of the samples after the onset are unknown.
     """
     known, unknown = np.flatnonzero(arrays.label >= 0), np.flatnonzero(arrays.label < 0)
     if len(known) < 40 or not len(unknown):
@@ -100,10 +97,10 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
     for kind, detect in CHANGE_DETECTORS.items():
         threshold = calibrate(kind, rarity(arrays.conf[held]), ONSET, 0.05, seed)
         delays, alarms = [], []
-        for number in range(tests):
+        for number in range(STREAMS):
             rng = np.random.default_rng([seed, number])
             novel = onset.copy()
-            novel[ONSET:] = rng.random(LENGTH - ONSET) < share
+            novel[ONSET:] = rng.random(LENGTH - ONSET) < NOVEL_SHARE
             picked = np.where(novel, rng.choice(unknown, LENGTH), rng.choice(rest, LENGTH))
             rarities = rarity(arrays.conf[picked]).tolist()
             p = [probability(statistic, threshold) for statistic in detect(rarities)]
