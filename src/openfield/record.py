@@ -205,6 +205,17 @@ def _exceeds(data: bytes | bytearray) -> bool:
     return False
 
 
+def explain_unwritable(reply: object) -> str:
+    """Return why a reply cannot be recorded, as the rest of a sentence about it; empty if it can."""
+    try:
+        encoded = REPLY_ENCODER.encode(reply)
+    except UNWRITABLE as reason:
+        return f"cannot be recorded: {reason}"
+    if len(encoded) > MAX_STEP:
+        return f"has {len(encoded) >> 20} MB; {MAX_STEP >> 20} MB are allowed"
+    return f"has more than {MAX_VALUES:,} values" if has_too_many_values(encoded) else ""
+
+
 def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:
     """Return whether a replayed turn is the recorded one. Arrays whose bytes are kept must fit their digests."""
     return _is_equal(ENCODER.encode(turn), bytes(recorded), _TURNS)

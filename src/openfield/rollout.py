@@ -25,15 +25,11 @@ from openfield.errors import (
 )
 from openfield.limit_guard import UNLIMITED, Heartbeat, LimitGuard
 from openfield.record import (
-    MAX_STEP,
-    MAX_VALUES,
     NO_TIME,
-    REPLY_ENCODER,
-    UNWRITABLE,
     EpisodeEnd,
     EpisodeInProgress,
     check_note,
-    has_too_many_values,
+    explain_unwritable,
     make_plain,
 )
 from openfield.trial import Limits
@@ -281,15 +277,8 @@ class Rollout:
     def _blame(self, error: Exception, reply: Reply, took: int) -> OpenfieldError:
         """Return whose fault an error is. What the agent said stays on record if it can be written."""
         place = f"Turn {self.turns}: "
-        try:
-            encoded = REPLY_ENCODER.encode(reply)
-        except UNWRITABLE as reason:
-            return AgentProtocol(f"{place}the reply cannot be recorded: {reason}.")
-        size = len(encoded)
-        if size > MAX_STEP:
-            return AgentProtocol(f"{place}the reply has {size >> 20} MB; {MAX_STEP >> 20} MB are allowed.")
-        if has_too_many_values(encoded):
-            return AgentProtocol(f"{place}the reply has more than {MAX_VALUES:,} values.")
+        if refusal := explain_unwritable(reply):
+            return AgentProtocol(f"{place}the reply {refusal}.")
         if self._recorder is not None:
             self._recorder.write(reply, took, None, None)
             self.turns += 1

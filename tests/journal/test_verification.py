@@ -23,7 +23,8 @@ from openfield.journal.writer import Journal
 from openfield.limit_guard import CUT_OFF
 from openfield.provenance.provenance import find_false_players
 from openfield.provenance.rules import DomainRules
-from openfield.result import Result, check_verdicts
+from openfield.result import Result
+from openfield.run_files import check_verdicts
 from openfield.runner.plan import make_plan
 from openfield.trial import with_limits
 from support.places import ROOT

@@ -335,7 +335,7 @@ def make_example(space: Space) -> Any:
 
 
 def summarise_space(space: Space) -> str:
-    """Return in words what belongs to a space."""
+    """Return what belongs to a space in a few words, for messages; `turn_writer.describe_space` says all of it."""
     match space:
         case Discrete(n, start):
             return f"a whole number from {start} to {start + n - 1}"

@@ -54,9 +54,9 @@ class _Job(Generic[T]):
 class BackgroundWork(Generic[T]):
     """Something that is computed from whole runs, by one thread for each, and kept until the file changes."""
 
-    def __init__(self, library: Library, work: Callable[[str, Result], T]) -> None:
-        """Take what is done with a run and its key."""
-        self._library, self._do = library, work
+    def __init__(self, library: Library, work: Callable[[str, Result], T], most: int = MAX_KEPT) -> None:
+        """Take what is done with a run and its key, and how many results are kept."""
+        self._library, self._do, self._most = library, work, most
         self._jobs: OrderedDict[str, _Job[T]] = OrderedDict()
         self._lock = threading.Lock()
         self.finished = 0
@@ -94,7 +94,7 @@ class BackgroundWork(Generic[T]):
         with self._lock:
             job = self._jobs.setdefault(key, _Job())
             self._jobs.move_to_end(key)
-            while len(self._jobs) > MAX_KEPT:
+            while len(self._jobs) > self._most:
                 self._jobs.popitem(last=False)
             rest = 0.0 if forced else job.rest_until - time.monotonic()
             if not job.busy and job.signature != signature and (rest <= 0 or not self._is_live(key)):

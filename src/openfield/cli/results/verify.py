@@ -16,7 +16,7 @@ from openfield.console import print_json
 
 if TYPE_CHECKING:
     from openfield.journal.reader import Run
-    from openfield.result import RunRecord
+    from openfield.run_files import RunRecord
 
 MAX_NAMED = 10
 """Cells that are named in a line."""
@@ -47,7 +47,7 @@ def verify(
         openfield verify runs/birds.sqlite --replay
     """
     from openfield.errors import DamagedRun, InvalidInput
-    from openfield.result import read_record
+    from openfield.run_files import read_record
 
     if trust and not replay:
         raise InvalidInput("--trust needs --replay: nothing else runs code that the file names.")
@@ -127,7 +127,7 @@ def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
     from openfield.journal.verification import find_false_turns
     from openfield.provenance.provenance import find_false_players
     from openfield.provenance.rules import find_false_rules
-    from openfield.result import check_verdicts
+    from openfield.run_files import check_verdicts
 
     with Run(path) as run:
         faults = run.verify()

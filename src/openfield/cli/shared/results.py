@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from openfield.cell import Cell
     from openfield.domain import Domain
     from openfield.journal.reader import Run
-    from openfield.result import Result, RunRecord
+    from openfield.result import Result
+    from openfield.run_files import RunRecord
     from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
 
