@@ -6,6 +6,7 @@ Between `metrics.summary` and the templates; nothing here is HTML. Everything ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -117,6 +118,28 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
         valued = [name for name in own if own[name].mean is not None and name in known]
         first = ((kind, next((name for name in names if name in valued), "")) for kind, names in GLANCED.items())
         return [(kind, known[name]) for kind, name in first if name]
+
+
+class Noticing(NamedTuple):
+    """Whether an agent noticed the change of a trial, by the numbers of episodes of its test."""
+
+    onset: int | None
+    """The first episode in the changed world; None if nothing changed so far."""
+    detection: int | None
+    """The first episode from the onset on with a detection."""
+    delay: int | None
+    """Episodes from the onset to the detection."""
+    alarms: list[int]
+    """The episodes with a detection before; where only tasks change, a belief is not an alarm."""
+
+
+def judge_noticing(cell: CellRecord) -> Noticing:
+    """Return whether the agent of a cell noticed the change, and its false alarms."""
+    periods = split_periods(cell)
+    before, after = periods.before, periods.after
+    delay, detection = next(((at, each.number) for at, each in enumerate(after) if each.detected), (None, None))
+    alarms = [each.number for each in before if each.detected and not has_borders(cell.trial)]
+    return Noticing(after[0].number if after else None, detection, delay, alarms)
 
 
 class TrialScore(msgspec.Struct, frozen=True):
@@ -343,9 +366,7 @@ def _rename(number: Number, scenario: Scenario) -> Number:
 
 
 def _score(cell: CellRecord, homes: Homes) -> TrialScore:
-    periods = split_periods(cell)
-    noticed = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
-    alarms = [episode for episode in periods.before if episode.detected and not has_borders(cell.trial)]
+    found = judge_noticing(cell)
     return TrialScore(
         cell=cell.id,
         address=trial_address(homes[cell.agent][0], cell.id),
@@ -359,13 +380,13 @@ def _score(cell: CellRecord, homes: Homes) -> TrialScore:
         episodes=sum(not episode.failed for episode in cell.episodes),
         turns=cell.turns,
         seconds=cell.seconds,
-        onset=periods.after[0].number if periods.after else None,
-        noticed=noticed,
-        alarms=len(alarms),
-        noticed_in=None if noticed is None else periods.after[noticed].number,
-        alarmed_in=alarms[0].number if alarms else None,
-        before=mean(performances(periods.before)),
-        after=mean(performances(pick_after(cell))) if periods.after else None,
+        onset=found.onset,
+        noticed=found.delay,
+        alarms=len(found.alarms),
+        noticed_in=found.detection,
+        alarmed_in=found.alarms[0] if found.alarms else None,
+        before=mean(performances(split_periods(cell).before)),
+        after=mean(performances(pick_after(cell))) if found.onset is not None else None,
         unchanged=cell.trial.is_unchanged_twin,
         control=cell.control,
     )

@@ -13,6 +13,7 @@ import openfield as of
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.report.addresses import name_run
+from openfield.report.analysis import Noticing
 from openfield.view import Library
 from openfield.view.pages.trial import TurnQuery, find_turns
 from openfield.view.trials import PlayedTrial, TrialReader, draw_timeline, read_turns
@@ -106,6 +107,16 @@ def test_turns_are_found_by_action_note_and_belief(path: Path, trial: PlayedTria
         assert "I am at" in first.excerpt
         assert find(belief=0.4) == [turn.number for turn in shown if turn.observation["at"][0] >= 4]
         assert find(action="left", note="nowhere") == []
+
+
+def test_beliefs_about_the_borders_between_tasks_are_no_false_alarms(tmp_path: Path) -> None:
+    trials = of.trials("commai", 1, design="gradual", tasks="micro4,micro2", task_budget=100)
+    of.run("counter", trials, path := tmp_path / "run.sqlite")
+    with Run(path) as run:
+        played = [PlayedTrial(run, run.cell(cell.id)) for cell in run.cells()]
+    (all_tasks,) = [each for each in played if len(each.cell.trial.settings["tasks"]) > 1]
+    assert any(episode.detected for episode in all_tasks.episodes)
+    assert all_tasks.noticing == Noticing(None, None, None, [])
 
 
 def test_the_timeline_has_a_column_for_each_episode(trial: PlayedTrial) -> None:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from openfield.core import Reply, Turn
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Episode, Run
+from openfield.metrics.performance import mean, performances
 from openfield.record import Step
 from openfield.report.addresses import read_name
 from openfield.trial import RedLight
@@ -67,7 +68,7 @@ class TrialHead(msgspec.Struct, frozen=True, kw_only=True):
     detected: int | None
     """The first episode from the onset on in which the agent said that the world has changed."""
     alarms: int
-    """Test episodes before the onset, or all of them, in which it said so."""
+    """Test episodes before the onset, or all of them, in which it said so; none where only tasks change."""
     alarmed: int | None
     """The first of them."""
     draws: bool | None
@@ -185,10 +186,7 @@ def read_number(request: Request, name: str, usual: int) -> int:
 def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
     """Return what a page says about a trial."""
     cell, path = trial.cell, trial.path
-    test = [each for each in trial.episodes if each.phase == "test"]
-    before = [each for each in test if not each.novel and (trial.onset is None or each.number < trial.onset)]
-    after = [each for each in test if trial.onset is not None and each.number >= trial.onset]
-    known = [each.performance for each in test if each.performance is not None]
+    noticing = trial.noticing
     return TrialHead(
         run=request.path_params["run"],
         run_name=path.stem,
@@ -208,11 +206,11 @@ def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
         under_way=trial.turns > trial.firsts[-1],
         turns=trial.turns,
         seconds=cell.seconds,
-        performance=sum(known) / len(known) if known else None,
+        performance=mean(performances(each for each in trial.judged.episodes if each.phase == "test")),
         onset=trial.onset,
-        detected=next((each.number for each in after if each.detected), None),
-        alarms=sum(each.detected for each in before),
-        alarmed=next((each.number for each in before if each.detected), None),
+        detected=noticing.detection,
+        alarms=len(noticing.alarms),
+        alarmed=noticing.alarms[0] if noticing.alarms else None,
         draws=trial.draws,
         letters=trial.letters,
         peers=trial.peers,

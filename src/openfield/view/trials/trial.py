@@ -20,9 +20,11 @@ from openfield.capabilities import HasFilm
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import CellRecord, Episode, Run
+from openfield.metrics.performance import count_as_test
 from openfield.metrics.scenario import scenario_of
 from openfield.provenance.people import person_fact
 from openfield.provenance.rules import known_rules
+from openfield.report.analysis import Noticing, judge_noticing
 from openfield.report.film import sees_pictures
 from openfield.report.words import describe_novelty
 from openfield.view.library import Library, Signature, sign_file
@@ -76,10 +78,19 @@ class PlayedTrial:
         """Whether there are pictures of its turns; None if only its domain knows, which is not at hand."""
 
     @cached_property
+    def judged(self) -> CellRecord:
+        """The cell as its numbers are computed: a trial that is one training set counts as a test."""
+        return count_as_test(self.cell)
+
+    @cached_property
+    def noticing(self) -> Noticing:
+        """Whether the agent noticed the change."""
+        return judge_noticing(self.judged)
+
+    @property
     def onset(self) -> int | None:
         """The first test episode in a changed world; None if nothing changed so far."""
-        found = (each.number for each in self.cell.episodes if each.novel and each.phase == "test")
-        return next(found, None)
+        return self.noticing.onset
 
     @property
     def episodes(self) -> Sequence[Episode]:
