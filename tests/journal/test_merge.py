@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -163,3 +165,25 @@ def test_the_earlier_attempts_of_a_cell_come_along(tmp_path: Path) -> None:
     with Run(joined) as run:
         assert run.counts() == (2, 2, 3, 0, 0)
         assert run.verify() == []
+
+
+MERGE = """
+import resource, sys
+from openfield.journal.merge import merge_runs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+merge_runs([sys.argv[1]], sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_saved_states_are_copied_in_parts(tmp_path: Path) -> None:
+    """Whatever an agent saved, merging its run needs no memory for it."""
+    path = play(tmp_path / "a.sqlite", tiny_trials(2))
+    change(path, f"INSERT INTO states SELECT cell, number, rowid, randomblob({100 << 20} * (rowid = 1)) FROM attempts")
+    joined = tmp_path / "joined.sqlite"
+    grown = subprocess.check_output([sys.executable, "-c", MERGE, str(path), str(joined)])
+    assert int(grown) < 48_000  # kB; whole values took 600,000
+    with Run(path) as old, Run(joined) as new:
+        states = [[run.state(cell.id, 1) for cell in run.cells()] for run in (old, new)]
+    assert states[0] == states[1]
+    assert [len(state[1]) for state in states[0] if state] == [100 << 20, 1]

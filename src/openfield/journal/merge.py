@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from msgspec.structs import astuple
 
 from openfield.errors import InvalidInput, JournalError
 from openfield.files.atomic import replacing
-from openfield.journal.reader import RESUMABLE, Run
+from openfield.journal.reader import PART_BYTES, RESUMABLE, Run
 from openfield.journal.recorder import read_raw_chunk
 from openfield.journal.schema import BEGUN_FACT, EPISODES, PLAN_FACT, close_written, explaining, open_to_write
 from openfield.journal.steps import Place, Tail
@@ -173,6 +174,9 @@ class _Merge:
         known = {name for (name,) in self._db.execute("SELECT name FROM part.sqlite_master")}
         for table in OWN_ROWS if "strengths" in known else OWN_ROWS[:-1]:
             self._db.execute(f"DELETE FROM main.{table} WHERE cell IN (SELECT cell FROM temp.taken)")
+            if table == "states":
+                self._add_states()
+                continue
             names = ", ".join(name for (name,) in self._db.execute(_COLUMNS, (table,)))
             rows = f"SELECT {names} FROM part.{table} WHERE cell IN (SELECT cell FROM temp.taken) ORDER BY rowid"
             self._db.execute(f"INSERT INTO main.{table} ({names}) {rows}")
@@ -180,6 +184,17 @@ class _Merge:
         late = (each for (cell, _), tail in self._tails.items() if cell in taken for each in tail.chunks())
         rows_of_late = ((*astuple(chunk)[:6], chain) for chunk, chain in late)
         self._db.executemany("INSERT INTO main.chunks VALUES (?, ?, ?, ?, ?, ?, ?)", rows_of_late)
+
+    def _add_states(self) -> None:
+        """Add the saved states of the cells taken, in parts: one may be larger than the memory that is left."""
+        chosen = "SELECT rowid, cell, attempt, step FROM part.states WHERE cell IN (SELECT cell FROM temp.taken)"
+        room = "INSERT INTO main.states (cell, attempt, step, data) VALUES (?, ?, ?, zeroblob(?))"
+        for row, *place in self._db.execute(f"{chosen} ORDER BY rowid").fetchall():
+            with self._db.blobopen("states", "data", row, readonly=True, name="part") as saved:
+                added = self._db.execute(room, (*place, len(saved)))
+                with self._db.blobopen("states", "data", added.lastrowid or 0) as copy:
+                    for data in iter(partial(saved.read, PART_BYTES), b""):
+                        copy.write(data)
 
     def _is_better(self, cell: str) -> bool:
         """Return whether the part has more of a cell than the files before it; refuse records that differ."""
