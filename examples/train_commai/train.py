@@ -36,8 +36,8 @@ from openfield.domains.commai.tasks.mapping import DigitsTask, Shape
 DOT = ord(".")
 LENGTH = 1024
 """Steps of a sequence that is learned from."""
-SKILLS = (0.3, 0.6, 0.8, 0.9, 1.0)
-"""How often the erring oracle is right."""
+SKILLS = (0.0, 0.1, 0.3, 0.6, 0.8, 0.9, 1.0)
+"""How often the erring oracle is right. Long runs of wrong guesses teach what is left to try, as micro1 asks for."""
 LETTERS = tuple(range(ord("a"), ord("z") + 1))
 
 
@@ -94,10 +94,13 @@ class Conversations:
         self.reward = torch.as_tensor(reward, device="cuda").long() + 1
 
     def err(self, right: Tensor, skill: Tensor) -> Tensor:
-        """Return the answers of an oracle that errs: it says a dot, repeats what it heard or said, or any symbol."""
+        """Return the answers of an oracle that errs: it says a dot, repeats what it heard or said, or any symbol.
+
+        An oracle that is seldom right repeats what it heard instead of dots, as one who searches would.
+        """
         draw, kind = (torch.rand(self.n, generator=self.rng, device="cuda") for _ in range(2))
         other = torch.randint(SPACE, 123, (self.n,), generator=self.rng, device="cuda")
-        wrong = torch.where(kind < 0.3, DOT, torch.where(kind < 0.6, self.teacher, other))
+        wrong = torch.where((kind < 0.3) & (skill >= 0.2), DOT, torch.where(kind < 0.6, self.teacher, other))
         wrong = torch.where((kind >= 0.6) & (kind < 0.75), self.own, wrong)
         return torch.where(right < 0, SPACE, torch.where(draw < skill, right, wrong))
 
