@@ -24,8 +24,11 @@ TURN = Turn(observation={"cue": 1})
 
 
 @pytest.fixture(autouse=True)
-def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_domains", {})
+    registry.find_entry_points.cache_clear()
+    yield
+    registry.find_entry_points.cache_clear()
 
 
 @pytest.fixture

@@ -136,6 +136,7 @@ class Domain(ABC, Generic[S]):
         for stage in stages_of(names):
             self.check_novelties(chosen, stage)
         phases, roots = self.phases(chosen, names), [derive(seed, self.name, number) for number in range(count)]
+        kept = trial_settings(chosen)
         blind = draw_set(chosen, settings, measure_test(phases), names, roots)
         made = [
             Trial(
@@ -143,7 +144,7 @@ class Domain(ABC, Generic[S]):
                 version=self.version,
                 seed=draw.seed,
                 phases=place_change(phases, draw),
-                settings=trial_settings(chosen),
+                settings=kept,
                 red_light=red_light,
                 limits=self.limits,
                 scenario=blind.scenario,
@@ -256,9 +257,8 @@ class Domain(ABC, Generic[S]):
                     )
                 check_process(novelty, self.blend(reached, changed))
             reached = changed
-        changed = apply_novelties(self.novelties, names, settings)
         try:
-            make_settings(self.settings, msgspec.to_builtins(changed))
+            make_settings(self.settings, msgspec.to_builtins(reached))
         except InvalidInput as error:
             raise InvalidInput(f"Novelty '{'+'.join(names)}' takes a setting out of its range. {error}") from None
         check_effect(self.novelties, names, settings)

@@ -57,8 +57,11 @@ def _find_homes(package: str) -> dict[str, str]:
 
 
 def _find_place(package: str, modules: dict[str, str], name: str) -> str:
-    """Return what to write for a name that a module of the package exports, else an empty text."""
-    if name.startswith("_"):
+    """Return what to write for a name that a module of the package exports, else an empty text.
+
+    Python asks for a module of the package as well before it imports it: then there is nothing to look for.
+    """
+    if name.startswith("_") or find_spec(f"{package}.{name}") is not None:
         return ""
     inside = [f"{package}.{module}" for module, home in modules.items() if home == package]
     places = [module for module in inside if name in _list_exports(module)]

@@ -127,8 +127,7 @@ def known_domain(name: str, source: str = "") -> Domain[Any]:
     Raises:
         UnknownName: It is neither.
     """
-    known = name in _domains or name in domain_names()  # names of installed ones are read from their packages each time
-    if not known or source not in ("", name, absolute(domain_source(name))):
+    if name not in domain_names() or source not in ("", name, absolute(domain_source(name))):
         raise UnknownName("domain", name, domain_names())
     return _domains[name][0] if name in _domains else find_domain(name)
 
@@ -224,17 +223,22 @@ def _find_model(place: str, parameters: Mapping[str, Any]) -> AgentFactory:
     return make(file, **parameters)
 
 
-def check_agent_source(source: AgentSource, domain: Domain[Any], trial: Trial | None = None) -> None:
-    """Check that an agent can be found, and that a trained policy fits a trial, before anything starts."""
+def check_agent_source(source: AgentSource, domain: Domain[Any], trial: Trial | None = None) -> AgentFactory | None:
+    """Check that an agent can be found, and that a trained policy fits a trial, before anything starts.
+
+    Returns:
+        Its factory; None for a program that speaks a wire.
+    """
     agent = read_agent(source)
     if isinstance(agent, AgentText) and agent.text.startswith("wire:") and not agent.detector:
         load(f"{WIRE_AGENTS}:check_program")(agent.text, domain)
-        return
+        return None
     factory = find_agent(agent, domain)
     if trial is not None and isinstance(factory, ChecksSpec):
         factory.check_spec(spec_of(domain, trial))
     if trial is not None and isinstance(factory, ChecksTrial):
         factory.check_trial(trial)
+    return factory
 
 
 def check_extra(domain: Domain[Any]) -> None:
@@ -405,7 +409,8 @@ def _positional(function: Callable[..., Any]) -> int:
     return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-def find_entry_points(group: str) -> dict[str, EntryPoint]:
+@cache  # they are installed, and do not change while a program runs
+def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name. A plugin cannot take a name of ours."""
     points: dict[str, EntryPoint] = {}
     for point in sorted(installed_points(group), key=lambda point: not point.value.startswith("openfield.")):
@@ -419,7 +424,6 @@ _all_points = cache(entry_points)
 """The entry points of all installed packages. To look through them takes 17 ms, so it is done once."""
 
 
-@cache
 def installed_points(group: str) -> EntryPoints:
     """Return the entry points of a group."""
     return _all_points().select(group=group)

@@ -10,14 +10,13 @@ import os
 import pickle
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableSequence
+from collections.abc import Callable, MutableSequence
 from multiprocessing.connection import wait
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from openfield.clock import monotonic_ns, notice_stops
-from openfield.domain import Domain
 from openfield.errors import NO_HANDLES, InvalidInput, JournalError, too_many_files
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES
 from openfield.journal.receipt import Receipt
@@ -27,6 +26,9 @@ from openfield.processes.child import Child, check_signals, describe_exit, one_t
 from openfield.processes.forks import WORKER_NAME, Forks, need_handles, refuse_signals_to_parent
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.runner.player import Job, Player
+
+if TYPE_CHECKING:
+    from openfield.runner.plan import Plan
 
 GRACE_SECONDS = 0.5
 """How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
@@ -63,7 +65,7 @@ class Executor(Protocol):
 class Inline:
     """Plays jobs in this process, one after the other. An agent that never answers is never ended."""
 
-    def __init__(self, emit: Emit, domains: Mapping[str, Domain[Any]] | None = None) -> None:
+    def __init__(self, emit: Emit, plan: Plan) -> None:
         own = os.getpid()
 
         def emit_here(*entries: Entry) -> Receipt[None] | None:
@@ -71,7 +73,7 @@ class Inline:
                 os._exit(0)
             return emit(*entries)
 
-        self._player = Player(emit_here, domains=domains)
+        self._player = Player(emit_here, domains=plan.domains, factories=plan.factories)
         self.free = 1
 
     def start(self, job: Job) -> None:

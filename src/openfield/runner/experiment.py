@@ -114,18 +114,22 @@ def read_agents(words: list[str]) -> dict[str, AgentText]:
     return agents
 
 
+WORDS, SETTINGS, AMOUNTS = _read_words(list), _read_words(parse_settings), _read_words(parse_resources)
+"""How options are read whose words are names, settings, or amounts of resources."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TrialOptions(Options):
     """Which trials are made."""
 
-    novelty: Annotated[str | list[str] | None, Parameter(group=TRIALS, metavar="NAME"), _read_words(list)] = None
+    novelty: Annotated[str | list[str] | None, Parameter(group=TRIALS, metavar="NAME"), WORDS] = None
     """`NAME[:difficulty]`, `a+b` for both, `'NAME over 20'` for a gradual change, or `none`. Repeatable."""
     trials: Annotated[Whole, Positive, Parameter(group=TRIALS)] = 5
     """Trials per novelty that change [5]. Two fifths as many come on top, in which nothing changes."""
-    settings: Annotated[
-        dict[str, Any], Parameter(name="--set", group=TRIALS, metavar="KEY=VALUE"), _read_words(parse_settings)
-    ] = field(default_factory=dict)
+    settings: Annotated[dict[str, Any], Parameter(name="--set", group=TRIALS, metavar="KEY=VALUE"), SETTINGS] = field(
+        default_factory=dict
+    )
     """A setting of the domain. Repeat it for further settings."""
     redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"], group=TRIALS)] = False
     """Tell the agents when the world has changed."""
@@ -168,9 +172,9 @@ class RunOptions(Options):
     """Processes that play [2]; 0 plays in this one."""
     executor: Annotated[str, Parameter(group=MORE)] = PROCESSES
     """`processes`, `ray` for a Ray cluster that is started here, or `ray=HOST:PORT` [processes]."""
-    resources: Annotated[
-        dict[str, dict[str, float]], Parameter(group=MORE, metavar="AMOUNTS"), _read_words(parse_resources)
-    ] = field(default_factory=dict)
+    resources: Annotated[dict[str, dict[str, float]], Parameter(group=MORE, metavar="AMOUNTS"), AMOUNTS] = field(
+        default_factory=dict
+    )
     """What agents need of a machine of a cluster: `num_gpus=1,num_cpus=2`, or `AGENT:num_gpus=1` for one of them."""
     concurrency: Annotated[Count | None, Parameter(group=MORE, metavar="CELLS")] = None
     """Play this number of cells at once in this process, for agents that wait, such as language models."""
@@ -252,7 +256,7 @@ class Experiment(RegisterOptions, TrialOptions):
     agents: Annotated[
         list[str] | dict[str, str | AgentTable],
         Parameter(name=["--agent", "-a"], metavar="AGENT", group=AGENTS),
-        _read_words(list),
+        WORDS,
     ] = field(default_factory=lambda: ["random"])
     """A name, `module:Class`, `file.py:Class(KEY=VALUE)`, `process:COMMAND`, `wire:COMMAND`, or `NAME=AGENT`
     [random]."""

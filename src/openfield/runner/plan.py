@@ -14,6 +14,7 @@ from typing import Any
 
 from openfield import __version__
 from openfield.cell import Cell
+from openfield.core import AgentFactory
 from openfield.domain import Domain, check_version
 from openfield.errors import AgentFault, InvalidInput
 from openfield.isolation import IsolatedAgents, Isolation
@@ -67,6 +68,8 @@ class Plan:
     """What agents need of a machine of a cluster, by name: `num_cpus` (1), `num_gpus` (0) and others."""
     stopping: StoppingRule | None = None
     """When the run stops by itself; None plays all cells."""
+    factories: Mapping[tuple[str, str], AgentFactory] = field(default_factory=dict)
+    """The agents that were found when the plan was checked, by their text and the name of the domain."""
 
     @cached_property
     def texts(self) -> dict[str, AgentText | None]:
@@ -154,6 +157,7 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
             domains={name: domain for plan in plans for name, domain in plan.domains.items()},
             facts={key: text for plan in plans for key, text in plan.facts.items()},
             resources={name: needs for plan in plans for name, needs in plan.resources.items()},
+            factories={key: factory for plan in plans for key, factory in plan.factories.items()},
             stopping=join_rules([plan.stopping for plan in plans]),
         )
         if others
@@ -181,12 +185,14 @@ def check_plan(
         isolation = settle(isolation)
         agents = {name: _name_isolated(name, agent) for name, agent in agents.items()}
     first = {cell.trial.domain: cell.trial for cell in reversed(cells)}
+    factories: dict[tuple[str, str], AgentFactory] = {}
     for name, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
-        if isolation is None:
-            check_agent_source(agents[agent], domains[name], first[name])
-        else:
-            check_isolated(str(agents[agent]), domains[name], isolation, first[name])
-    return Plan(cells, agents, domains, isolation=isolation)
+        source = agents[agent]
+        if isolation is not None:
+            check_isolated(str(source), domains[name], isolation, first[name])
+        elif (found := check_agent_source(source, domains[name], first[name])) and isinstance(source, AgentText):
+            factories[source.text, name] = found
+    return Plan(cells, agents, domains, isolation=isolation, factories=factories)
 
 
 def _name_isolated(name: str, agent: PlannedAgent) -> AgentText:

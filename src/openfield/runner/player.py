@@ -94,7 +94,11 @@ class Player:
     """Plays cells, one at a time."""
 
     def __init__(
-        self, emit: Emit, heartbeat: Heartbeat | None = None, domains: Mapping[str, Domain[Any]] | None = None
+        self,
+        emit: Emit,
+        heartbeat: Heartbeat | None = None,
+        domains: Mapping[str, Domain[Any]] | None = None,
+        factories: Mapping[tuple[str, str], AgentFactory] | None = None,
     ) -> None:
         """Play nothing yet.
 
@@ -102,6 +106,7 @@ class Player:
             emit: Takes the entries of the record.
             heartbeat: When the agent must have answered, for who watches from outside.
             domains: The domains that are known already, by name.
+            factories: The agents that are known already, by their text and the name of the domain.
         """
         self._emit = emit
         self._heartbeat = heartbeat
@@ -110,7 +115,7 @@ class Player:
         self._stopping = False
         self._interrupted = 0
         self._announced: set[tuple[Path, str]] = set()  # runs and domains that know of each other
-        self._factories: dict[tuple[str, str], AgentFactory] = {}
+        self._factories = dict(factories or {})
         self._versions: dict[tuple[str, str], str | None] = {}  # fingerprints of agents when they were loaded here
 
     def stop(self) -> None:

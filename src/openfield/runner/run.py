@@ -85,8 +85,9 @@ def run_plan(
     players = options.players if workers is None else workers
     with _reaching(players, plan, Path(journal)) as reached, Journal(journal) as record, Run(record.path) as reader:
         begun = reader.facts
-        _check_isolation(record.path, begun, plan.isolation)
-        check_rule(record.path, begun, plan.stopping)
+        if begun:
+            _check_isolation(record.path, begun, plan.isolation)
+            check_rule(record.path, begun, plan.stopping)
         if options.record is None and begun.get(RECORD_FACT) == "full":  # it goes on as it was begun
             options = replace(options, record="full")
             plan = replace(plan, options=options)
@@ -145,7 +146,7 @@ def _make_executor(
 
         return Threads(scheduler.emit, workers.cells)
     if isinstance(workers, int):
-        return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit, plan.domains)
+        return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit, plan)
     from openfield.runner.ray.executor import RayExecutor
 
     return RayExecutor(scheduler.emit, scheduler.put_back, plan, path, workers)
@@ -203,7 +204,7 @@ def _read_isolation(facts: Mapping[str, str]) -> Isolation | None:
 def _check_isolation(path: Path, facts: Mapping[str, str], isolation: Isolation | None) -> None:
     """Check that a run goes on as it was begun: isolation is a statement about the run as a whole."""
     kept = _read_isolation(facts)
-    if facts and (kept is None) is not (isolation is None):
+    if (kept is None) is not (isolation is None):
         begun, now = ("without", "Leave it out") if kept is None else ("with", "Add it")
         raise InvalidInput(f"{path} was begun {begun} --isolate. {now}, or use another run file.")
     if kept is not None and isolation is not None and kept.bubblewrap and not isolation.bubblewrap:

@@ -70,7 +70,6 @@ class CellScheduler:
         self._retry, self._keep = plan.options.retry, plan.options.keep
         self._cells = {cell.id: cell for cell in plan.cells}
         self._reader = reader
-        self._journal.flush()
         begun = self._reader.statuses()
         self._statuses = {cell: begun[cell] for cell in self._cells if cell in begun}
         self._attempts = {cell: status.attempt for cell, status in self._statuses.items()}  # before this run
@@ -101,8 +100,10 @@ class CellScheduler:
     @property
     def has_changes(self) -> bool:
         """Whether there is something to play, or an agent is not the one that the run file knows."""
+        if self._ready:
+            return True
         known = latest_versions(read_provenance(self._reader.facts, self._journal.path))
-        return bool(self._ready) or any(known.get(pair) != code.version for pair, code in self._plan.codes.items())
+        return any(known.get(pair) != code.version for pair, code in self._plan.codes.items())
 
     def run(self, executor: Executor) -> None:
         """Play all cells that are left, and wait for those that another process plays.

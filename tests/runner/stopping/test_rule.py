@@ -81,7 +81,6 @@ def test_a_rule_is_kept_in_words_and_read_again() -> None:
     ],
 )
 def test_a_run_goes_on_with_no_other_rule(facts: dict[str, str], rule: StoppingRule | None, said: str) -> None:
-    check_rule("run.sqlite", {}, rule)
     check_rule("run.sqlite", FACTS, RULE)
     with pytest.raises(InvalidInput, match=said):
         check_rule("run.sqlite", facts, rule)

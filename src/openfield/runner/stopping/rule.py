@@ -140,14 +140,14 @@ def check_rule(path: object, facts: Mapping[str, str], rule: StoppingRule | None
 
     Args:
         path: The run file.
-        facts: What it keeps; nothing if it is new.
+        facts: What it keeps.
         rule: The rule now.
 
     Raises:
         InvalidInput: It is another rule.
     """
     kept = read_rule(facts)
-    if not facts or kept == rule:
+    if kept == rule:
         return
     if kept is None or rule is None or kept.words != rule.words:
         begun = "without a stopping rule" if kept is None else f"with {kept.words}"
