@@ -32,7 +32,7 @@ def count_cards(count: Callable[[], int], card: int, option: str) -> None:
         option: What it was given for, as it is written.
 
     Raises:
-        InvalidInput: There is none, or not that one.
+        InvalidInput: This machine has no card, or not that one.
     """
     try:
         found, reason = count(), "none was found"

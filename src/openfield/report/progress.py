@@ -5,6 +5,7 @@ They go to standard error, or below the cell of a notebook. Stands beside plan -
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -109,7 +110,7 @@ class _Tally:
         self.episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
         self.done: dict[str, int] = dict.fromkeys(cells, 0)
         self.forecast = Forecast(run, len(cells))
-        if not run.exists():
+        if not os.path.exists(run):  # a name that is too long for a file is one that the journal refuses
             return
         with suppress(JournalError), Run(run) as opened:  # the journal will say what is wrong with it
             played = opened.count_episodes()

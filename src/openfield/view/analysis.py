@@ -202,7 +202,7 @@ class RunScoring(BackgroundWork[RunScores]):
                     return
                 key = self._wanted.pop(0)
             began = time.monotonic()
-            with suppress(OpenfieldError):  # it is told where the run is listed
+            with suppress(OpenfieldError):  # the list of runs says it
                 self.get(key, MAX_SCORING_SECONDS)
             time.sleep(time.monotonic() - began)  # pages come first
 

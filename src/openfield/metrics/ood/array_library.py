@@ -128,7 +128,7 @@ def open_library(device: str) -> ArrayLibrary:
     """Return the arrays of a device: `cpu`, or a card such as `cuda` or `cuda:1`, with PyTorch or else CuPy.
 
     Raises:
-        InvalidInput: It names none, or there is none.
+        InvalidInput: It does not name a device, or one that this machine lacks.
         MissingExtra: Neither library is installed.
     """
     if device == "cpu":

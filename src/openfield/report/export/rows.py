@@ -63,7 +63,7 @@ class CellColumns(msgspec.Struct, frozen=True, kw_only=True):
     """The novelties of the trial joined by `+`; empty if it has none."""
     red_light: bool
     red_light_strength: bool
-    """Whether the red light told how strong the change is."""
+    """Whether the red light showed how strong the change is."""
     changed: bool
     """Whether the world changes in the trial; in an unchanged twin it does not."""
     onset: int | None

@@ -1,20 +1,33 @@
-"""Conversations of language models that replies note down: their messages, and what is new in each turn."""
+"""Conversations of language models that replies note down: their messages, and what is new in each turn.
+
+Models write Markdown, and what a model wrote may have been put into its mouth by anyone. Paragraphs, emphasis, lists,
+tables, quotes and code are shown as such; HTML, links and pictures stay the text they were, so that a page neither
+loads nor leads anywhere.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from markupsafe import Markup
 
-from openfield.view.trials.prose import render_prose
 from openfield.view.trials.values import format_value
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 MAX_SEEN = 1_500
 """Characters of what is shown of a value."""
 TALKS = ("transcript", "messages")
 """The parts of a note that hold a conversation."""
+LEFT_AS_WRITTEN = ("html_block", "html_inline", "image", "link", "autolink", "reference", "entity", "hr", "lheading")
+"""The rules that could load or lead somewhere, and those that plain text triggers by chance, such as rows of dashes."""
+MARKS = re.compile(r"[*_`#>|~]|^\s*(?:[-+]|\d+[.)])\s|\n\s*\n", re.MULTILINE)
+"""What plain text lacks."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -63,3 +76,17 @@ def leave_out(talk: Sequence[Message], told: Sequence[Message]) -> list[Message]
     known = set(told)
     before = [at for at, each in enumerate(talk[:-1]) if each.is_own and each in known]
     return list(talk[before[-1] + 1 if before else 0 :])
+
+
+def render_prose(text: str) -> Markup | None:
+    """Return Markdown as HTML; None of a text that has no marks of it, which is shown as it is."""
+    if not MARKS.search(text):
+        return None
+    return Markup(_parser().render(text))  # noqa: S704 - HTML in it was escaped
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # only where a transcript is shown
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 12}).enable("table").disable([*LEFT_AS_WRITTEN])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.evaluation import _short
-from openfield.domains.ond.testset.results import read_numbers, write_rows
+from openfield.domains.ond.testset.results import format_rows, read_numbers
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 MANY = 2_000
@@ -146,7 +146,7 @@ def test_numbers_are_read_to_the_last_bit(decimals: int, columns: int, data: st.
     numbers, packed = read_numbers(ids, rests * MANY, "classification")
     assert (numbers == np.array(expected * MANY)).all()
     if packed is not None:  # the record keeps what was posted to the last digit
-        assert write_rows(packed) == "".join(f"{key},{row}\n" for key, row in zip(ids, rests * MANY, strict=True))
+        assert format_rows(packed) == "".join(f"{key},{row}\n" for key, row in zip(ids, rests * MANY, strict=True))
 
 
 def test_numbers_may_be_written_in_many_ways() -> None:

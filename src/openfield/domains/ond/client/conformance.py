@@ -12,7 +12,7 @@ from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domains.ond.actions import Buy, Complete, Post, read_action
 from openfield.domains.ond.client.rest_client import RestClient
 from openfield.domains.ond.server.wire import UNTIMED
-from openfield.domains.ond.testset.results import write_rows
+from openfield.domains.ond.testset.results import format_rows
 from openfield.domains.ond.testset.test import Test
 
 
@@ -40,7 +40,7 @@ def _play(url: str, replies: Sequence[Reply]) -> None:
             match read_action(reply.action):
                 case Post() as post:
                     last = post.round
-                    client.post(session, name, last, {kind: write_rows(rows) for kind, rows in post.results.items()})
+                    client.post(session, name, last, {kind: format_rows(rows) for kind, rows in post.results.items()})
                 case Buy() as order:
                     client.feedback(session, name, order.type, order.ids, last)
                 case Complete():

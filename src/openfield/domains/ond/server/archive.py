@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.core import Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Complete, Post, read_action
-from openfield.domains.ond.testset.results import write_rows
+from openfield.domains.ond.testset.results import format_rows
 from openfield.domains.ond.testset.test import Area, FeedbackOffer, find_area
 from openfield.record import Step
 from openfield.serving.sessions import Session
@@ -71,7 +71,7 @@ def _write_rows(file: zipfile.ZipFile, name: str, kind: str, actions: Iterable[D
     with file.open(entry, "w", force_zip64=True) as member:  # its size is not known yet
         for action, _ in actions:
             if isinstance(action, Post):
-                member.write(write_rows(action.results.get(kind, "")).encode())
+                member.write(format_rows(action.results.get(kind, "")).encode())
 
 
 def detector_of(session: Session) -> str:

@@ -260,7 +260,7 @@ class AgentAnswers:
 
 
 class LockedAnswers:
-    """The answers to samples whose truth was told, by the type of results it was told about.
+    """The answers to samples whose truth was revealed, by the type of results it was revealed for.
 
     Without them, labels bought in one attempt could be posted as answers in the next.
     """

@@ -79,7 +79,7 @@ def read_posted_rows(kind: str, content: str | PackedRows, test: Test, number: i
     return ResultTable(positions, numbers, packed=packed)
 
 
-def write_rows(content: str | PackedRows) -> str:
+def format_rows(content: str | PackedRows) -> str:
     """Return posted rows as text, each on a line of its own."""
     if isinstance(content, str):
         return content if content.endswith("\n") or not content else f"{content}\n"

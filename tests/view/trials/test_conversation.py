@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from openfield.view.trials.prose import render_prose
+from openfield.view.trials.conversation import render_prose
 
 SAFE = {"p", "strong", "em", "ul", "ol", "li", "pre", "code", "blockquote", "table", "thead", "tbody", "tr", "th", "td"}
 
