@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from openfield.change_process import SHARES, ChangeProcess, Range, split_process
@@ -23,6 +24,8 @@ __all__ = ["Blend", "Course", "Moment"]
 S = TypeVar("S", bound=Settings)
 CHECKED_SHARES = 100
 """Strengths of a change in turns whose settings are checked."""
+MAX_KNOWN = 1_000
+"""Shares of a way whose settings are kept. A walk never comes back to one, and must not fill the memory."""
 
 
 class Blend(Generic[S]):
@@ -45,17 +48,20 @@ class Blend(Generic[S]):
         self._moving = {name: ends for name, ends in self._ends.items() if name not in abrupt}
         self._fixed = {name: ends[1] for name, ends in self._ends.items() if name in abrupt}
         self.ranges = tuple(range_ for ends in self._moving.values() for range_ in list_ranges(*ends))
-        self._last: tuple[float, tuple[S, bool]] | None = None
+        self._known: dict[float, tuple[S, bool]] = {}
 
     def at(self, share: float) -> tuple[S, bool]:
         """Return the settings at a share of the way, beyond 0 and 1 for values outside, and whether they differ.
 
-        Whole numbers are rounded, so that a little change may be none. The last answer is kept: a ramp that is complete
-        asks for the same in every turn.
+        Whole numbers are rounded, so that a little change may be none. Answers are kept: a ramp that is complete asks
+        for the same in every turn, and what swings comes back to the same shares.
         """
-        if self._last is None or self._last[0] != share:
-            self._last = share, self._mix(share)
-        return self._last[1]
+        known = self._known.get(share)
+        if known is None:
+            known = self._mix(share)
+            if len(self._known) < MAX_KNOWN:
+                self._known[share] = known
+        return known
 
     def _mix(self, share: float) -> tuple[S, bool]:
         if share in (0.0, 1.0):
@@ -100,8 +106,8 @@ def _are_alike(one: Any, other: Any) -> bool:
     return isinstance(one, tuple | list) and isinstance(other, tuple | list) and len(one) == len(other)
 
 
-class Moment(NamedTuple, Generic[S]):
-    """What is true of a moment."""
+class Moment(msgspec.Struct, Generic[S], frozen=True, gc=False):
+    """What is true of a moment. A world that changes in every turn makes one in each: tuples with names take longer."""
 
     settings: S
     novel: bool

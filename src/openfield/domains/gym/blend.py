@@ -132,8 +132,9 @@ class RunningAttributes:
             self._derives = derive_attributes(self._env, now, self._derived, "the environment")
 
     def _set(self, change: AttributeChange) -> None:
-        if type(change) is tuple and type(change[1]) is float and type(getattr(self._holder, change[0], None)) is float:
-            setattr(self._holder, *change)
+        path, value = change if type(change) is tuple else ("", change)
+        if type(value) is float and type(getattr(self._holder, path, None)) is float:
+            setattr(self._holder, path, value)
         else:
             set_attribute(self._env, change, "the environment")
 

@@ -20,7 +20,7 @@ def _about(text: str, **bounds: Any) -> msgspec.Meta:
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
+class GymSettings(Settings, frozen=True, gc=False, rename={"scale": "return"}):
     """The environment, what lies between it and the agent, how it is scored, and how long it is played."""
 
     short = {"before": 3, "after": 3, "max_steps": 200}
