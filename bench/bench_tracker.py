@@ -25,7 +25,7 @@ from bench_objectives import best, save_sorted
 from openfield.objectives import Tracker
 from openfield.objectives.games import game_study
 from openfield.objectives.games.learners import make_study_agent
-from openfield.objectives.games.life_file import live, make_study_env, read_life, write_life
+from openfield.objectives.games.life_file import collect_life, make_study_env, read_life, write_life
 from openfield.objectives.games.plan import LifeTask, StudyGame
 from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
@@ -124,7 +124,7 @@ def study_figures() -> Iterator[dict[str, Any]]:
     """What a study does beside playing: coding frames, writing, reading and measuring lives."""
     with tempfile.TemporaryDirectory(prefix="openfield-bench-") as folder:
         task = LifeTask(BREAKOUT, "count_bonus", 0, LIFE, Path(folder) / "life.npz")
-        life = live(task)
+        life = collect_life(task)
         bins = game_study.find_life_thresholds([life])
         assert bins is not None
 

@@ -16,7 +16,7 @@ from openfield.capabilities import HasOptions
 from openfield.cli import run_command
 from openfield.domains.commai import DOMAIN as COMMAI
 from openfield.domains.ond import DOMAIN as OND
-from openfield.options import CommandChanges, given
+from openfield.options import CommandChanges, changed_fields
 from openfield.registry import installed_domains
 from openfield.runner.experiment import LimitOptions
 from openfield.trial import Limits
@@ -127,8 +127,8 @@ def test_given_options_are_those_that_differ_from_their_defaults() -> None:
         one: int = 1
         two: Annotated[str, Parameter(name="--zwei")] = ""
 
-    assert given(Some()) == {}
-    assert given(Some(two="x")) == {"two": "x"}
+    assert changed_fields(Some()) == {}
+    assert changed_fields(Some(two="x")) == {"two": "x"}
 
 
 def test_every_shipped_domain_with_options_takes_none_of_them_by_default() -> None:

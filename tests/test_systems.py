@@ -15,7 +15,7 @@ import pytest
 from openfield.domains.doom.engine.launch import load_vizdoom
 from openfield.errors import InvalidInput
 from openfield.isolation import Isolation
-from openfield.runner.isolation.bubblewrap import settle
+from openfield.runner.isolation.bubblewrap import adapt_isolation
 from support.places import MAZE
 
 WALK = Path(__file__).parent / "support/walk_commands.py"
@@ -60,6 +60,6 @@ def test_commands_start_on_a_system_without_posix_and_extras(tmp_path: Path) -> 
 def test_isolation_and_doom_name_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(InvalidInput, match="isolated on Linux only"):
-        settle(Isolation())
+        adapt_isolation(Isolation())
     with pytest.raises(InvalidInput, match="Doom plays on Linux only"):
         load_vizdoom()

@@ -35,7 +35,7 @@ __all__ = [
     "RecordKind",
     "Seconds",
     "Whole",
-    "given",
+    "changed_fields",
 ]
 
 COMMANDS = ("run", "play", "serve", "score")
@@ -191,7 +191,7 @@ class CommandOptions(Protocol):
         ...
 
 
-def given(options: Any) -> dict[str, Any]:
+def changed_fields(options: Any) -> dict[str, Any]:
     """Return the fields of an options dataclass that differ from their defaults."""
     values = {each.name: (getattr(options, each.name), each.default) for each in fields(options)}
     return {name: value for name, (value, default) in values.items() if default is MISSING or value != default}

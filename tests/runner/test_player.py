@@ -13,7 +13,7 @@ from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, Chunk, EpisodeEnd
 from openfield.registry import AgentSource
 from openfield.runner.plan import make_cells
-from openfield.runner.player import Job, Player, explain, open_rollout
+from openfield.runner.player import Job, Player, explain_failure, open_rollout
 from support import worlds
 from support.players import BadCloser, BadSaver, Crasher, Learner, Leaver, Wanderer, copycat
 from support.stories import Kept
@@ -197,7 +197,7 @@ def _raw(kept: Kept) -> list[Any]:
 
 
 def test_errors_lead_to_outcomes() -> None:
-    assert explain(WorldFault("w")) == ("world_error", "w")
-    assert explain(Cancelled("c")) == ("cancelled", "")
-    assert explain(OpenfieldError("o")) == ("harness_error", "o")
-    assert explain(KeyError("k")) == ("harness_error", "KeyError: 'k'")
+    assert explain_failure(WorldFault("w")) == ("world_error", "w")
+    assert explain_failure(Cancelled("c")) == ("cancelled", "")
+    assert explain_failure(OpenfieldError("o")) == ("harness_error", "o")
+    assert explain_failure(KeyError("k")) == ("harness_error", "KeyError: 'k'")

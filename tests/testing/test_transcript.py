@@ -9,7 +9,7 @@ from openfield.domain import spec_of
 from openfield.errors import ReplayMismatch
 from openfield.journal.replay import resume_rollout
 from openfield.record import ENCODER
-from openfield.testing.transcript import record, replay_in_world
+from openfield.testing.transcript import record_transcript, replay_in_world
 from support.walks import WALKS
 
 
@@ -19,7 +19,7 @@ def test_a_replay_does_not_mind_which_string_says_test() -> None:
     copied = msgspec.json.decode(msgspec.json.encode(trial), type=of.Trial)
     phases = tuple(of.Phase("".join(phase.name), phase.episodes, phase.novelty) for phase in copied.phases)
     other = msgspec.structs.replace(copied, phases=phases)
-    transcript = record(WALKS, other, RandomAgent(spec_of(WALKS, other), 0))
+    transcript = record_transcript(WALKS, other, RandomAgent(spec_of(WALKS, other), 0))
     watched, error = replay_in_world(WALKS, trial, transcript.steps)
     assert error is None
     assert len(watched.turns) + 1 == len(transcript.steps)
@@ -28,7 +28,7 @@ def test_a_replay_does_not_mind_which_string_says_test() -> None:
 
 def test_a_changed_turn_is_no_replay() -> None:
     trial = WALKS.trials(count=1, unchanged=0)[0]
-    transcript = record(WALKS, trial, RandomAgent(spec_of(WALKS, trial), 0))
+    transcript = record_transcript(WALKS, trial, RandomAgent(spec_of(WALKS, trial), 0))
     other = msgspec.structs.replace(trial, seed=trial.seed + 1)
     with pytest.raises(ReplayMismatch, match="Turn 0 differs"):
         resume_rollout(WALKS.world(other), transcript.steps)

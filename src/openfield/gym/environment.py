@@ -36,7 +36,7 @@ from openfield.registry import (
     use_domain,
 )
 from openfield.rollout import Rollout
-from openfield.runner.player import explain
+from openfield.runner.player import explain_failure
 from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple, from_numpy, to_numpy
 from openfield.trial import Limits, Trial
 
@@ -254,7 +254,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         try:
             return Rollout(world, limits, recorder)
         except OpenfieldError as error:
-            recorder.end(*explain(error), seconds=0.0)
+            recorder.end(*explain_failure(error), seconds=0.0)
             raise
 
     def _act(self, action: Any) -> Turn:
@@ -283,7 +283,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         """Record how the trial ended, if one is under way."""
         if self._rollout is not None:
             ended = (self._rollout.outcome if self._rollout.over else "cancelled", "")
-            self._rollout.close(*(ended if error is None else explain(error)))
+            self._rollout.close(*(ended if error is None else explain_failure(error)))
         self._rollout = None
         self._moved = False
 

@@ -357,7 +357,7 @@ class Experiment(RegisterOptions, TrialOptions):
         self.check_source()
         if self.trials_of is not None:
             found = read_run_trials(Path(self.trials_of), domain.name, self.trust)
-            return limit(self._deal(found, self.batch), self.limits), {"trials of": self.trials_of}
+            return change_limits(self._deal(found, self.batch), self.limits), {"trials of": self.trials_of}
         secret = None if self.secret is None else Path(self.secret)
         seed, facts = seal(run, secret) if self.sealed or secret else (self.seed, {})
         check_extra(domain)
@@ -370,7 +370,7 @@ class Experiment(RegisterOptions, TrialOptions):
             made += self._make_set(domain, count, seed, novelty)
         if not endless:
             domain.check_end(settings, seed)
-        return limit(made, self.limits), facts
+        return change_limits(made, self.limits), facts
 
     def _make_set(self, domain: Domain[Any], count: int, seed: int, novelty: str | None) -> list[Trial]:
         """Return the trials of a novelty: a number of them, or as many batches of it as may be played."""
@@ -482,7 +482,7 @@ def naming_file(path: Path) -> Iterator[None]:
         raise InvalidInput(f"{path}: {error}") from None
 
 
-def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
+def change_limits(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
     """Return the trials with some of their limits changed."""
     from openfield.trial import Limits, with_limits
 

@@ -180,9 +180,9 @@ def check_plan(
     agents = {name: _name_control(agent, domains.values()) for name, agent in agents.items()}
     if isolation is not None:
         from openfield.runner.isolation.agent import check_isolated
-        from openfield.runner.isolation.bubblewrap import settle
+        from openfield.runner.isolation.bubblewrap import adapt_isolation
 
-        isolation = settle(isolation)
+        isolation = adapt_isolation(isolation)
         agents = {name: _name_isolated(name, agent) for name, agent in agents.items()}
     first = {cell.trial.domain: cell.trial for cell in reversed(cells)}
     factories: dict[tuple[str, str], AgentFactory] = {}

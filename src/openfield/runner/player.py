@@ -149,7 +149,7 @@ class Player:
             except JournalError:
                 raise
             except Exception as error:
-                outcome, note = explain(error)
+                outcome, note = explain_failure(error)
             self._end(recorder, outcome, note)
 
     def _end(self, recorder: Recorder, outcome: str, note: str) -> None:
@@ -395,7 +395,7 @@ def make_agent(job: Job, factory: AgentFactory, domain: Domain[Any], ask: Deadli
     return adapt_async(agent, spec.reply_seconds)
 
 
-def explain(error: Exception) -> tuple[str, str]:
+def explain_failure(error: Exception) -> tuple[str, str]:
     """Return the outcome that an error leads to, and a line for people."""
     match error:
         case AgentFault():

@@ -16,7 +16,7 @@ from openfield.isolation import Isolation, make_isolation
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.schema import RULE_FACT
 from openfield.journal.writer import Journal
-from openfield.options import fill, given
+from openfield.options import changed_fields, fill
 from openfield.parameters import read_agent
 from openfield.provenance.provenance import Remarks, RunOrigin
 from openfield.provenance.trust import admit_code, list_code, trusted_domain
@@ -92,7 +92,8 @@ def run_plan(
             options = replace(options, record="full")
             plan = replace(plan, options=options)
         facts = {**plan.describe(), **plan.facts}
-        facts |= {} if plan.isolation is None else {ISOLATION: msgspec.json.encode(given(plan.isolation)).decode()}
+        if plan.isolation is not None:
+            facts[ISOLATION] = msgspec.json.encode(changed_fields(plan.isolation)).decode()
         facts |= {} if options.record is None else {RECORD_FACT: options.record}
         facts |= {} if plan.stopping is None else {RULE_FACT: msgspec.json.encode(plan.stopping).decode()}
         if plan.resources:
@@ -186,7 +187,7 @@ def read_plan(
         raise InvalidInput(f"{journal} was begun without --isolate. Leave it out, or use another run file.")
     if kept is not None:
         changes = {key: value for key, value in (isolation or {}).items() if key != "isolate"}
-        kept = make_isolation(**{**given(kept), **changes})
+        kept = make_isolation(**{**changed_fields(kept), **changes})
     checked = check_plan(left, agents, domains, kept)
     needs = {name: needs for name, needs in read_kept_resources(facts).items() if name in checked.agents}
     made = replace(checked, cells=tuple(cells), domains=domains, resources=needs, stopping=read_rule(facts))

@@ -29,7 +29,7 @@ from openfield.journal.writer import Journal
 from openfield.record import Entry, RawStep
 from openfield.registry import known_domain
 from openfield.runner.plan import check_agent_name
-from openfield.runner.player import explain, open_rollout
+from openfield.runner.player import explain_failure, open_rollout
 from openfield.serving.assignments import AGAIN, Assignments
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.serving.listen import FORGET_SECONDS, check_port
@@ -335,7 +335,7 @@ class TrialDispatcher(RecordingDispatcher):
         try:
             rollout = open_rollout(domain, cell, recorder, past)
         except OpenfieldError as error:
-            recorder.end(*explain(error), 0.0)
+            recorder.end(*explain_failure(error), 0.0)
             return None
         session = session or uuid.uuid4().hex
         remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed, session, self._book)
@@ -357,7 +357,7 @@ class TrialDispatcher(RecordingDispatcher):
                 remote.leave()
             outcome, note = remote.rollout.outcome if remote.rollout.over else "cancelled", ""
             if remote.fault is not None:
-                outcome, note = explain(remote.fault)
+                outcome, note = explain_failure(remote.fault)
             remote.rollout.close(outcome, note)
             why = f" ({note.strip().splitlines()[0].rstrip('.'):.300})" if note.strip() else ""
             self.notice(escape_controls(f"{cell.agent} ended trial {cell.trial.id}: {outcome}{why}."))

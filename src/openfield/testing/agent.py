@@ -25,7 +25,7 @@ from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
 from openfield.testing.report import NotJudged, Report, judge, name_checks
-from openfield.testing.transcript import Transcript, compare_agent, record
+from openfield.testing.transcript import Transcript, compare_agent, record_transcript
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial
 
@@ -100,7 +100,7 @@ def rehearse_agent(source: str, agent: AgentSource, trial: Trial, seed: int) -> 
     made: list[Agent] = [factory(spec, seed) for _ in range(3)]
     try:
         with global_random(1):
-            transcript = record(domain, trial, made[0])
+            transcript = record_transcript(domain, trial, made[0])
         if transcript.outcome not in SCORED:
             return AgentRehearsal(transcript, "")
         twin = compare_agent(domain, trial, made[1], transcript)

@@ -21,7 +21,14 @@ from openfield.runner.deadline import Deadline
 from openfield.testing.clocks import count_clock_reads, drifting_clocks
 from openfield.testing.leaks import find_constants, find_detail, find_named, list_spec_words
 from openfield.testing.report import NotJudged
-from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript, WatchedWorld, record, replay_in_world
+from openfield.testing.transcript import (
+    MutatedWorld,
+    ReplayedWorld,
+    Transcript,
+    WatchedWorld,
+    record_transcript,
+    replay_in_world,
+)
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
 
@@ -182,7 +189,7 @@ def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
     domain = find_domain(source)
     player = find_agent(agent, domain)(spec_of(domain, trial), 0)
     with global_random(1):
-        transcript = record(domain, trial, player)
+        transcript = record_transcript(domain, trial, player)
     Deadline().close(player)
     with global_random(2), drifting_clocks():
         _, fault = replay_in_world(domain, trial, transcript.steps)

@@ -24,7 +24,7 @@ from openfield.journal.replay import resume_rollout
 from openfield.processes.child import send_heartbeat
 from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep
 from openfield.rollout import Rollout, drive
-from openfield.runner.player import explain
+from openfield.runner.player import explain_failure
 from openfield.testing.clocks import inside_world
 from openfield.testing.leaks import parts_of
 from openfield.trial import Limits, Trial
@@ -138,7 +138,7 @@ def overwrite(value: Any) -> None:
                 setattr(value, name, None)
 
 
-def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Transcript:
+def record_transcript(domain: Domain[Any], trial: Trial, agent: Agent) -> Transcript:
     """Let an agent play a trial, for `TRIAL_SECONDS` at most, and return the transcript."""
     entries: list[Entry] = []
     recorder = Recorder("transcript", 1, lambda *new: entries.extend(new))
@@ -150,7 +150,7 @@ def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Transcript:
         rollout.save = (lambda over: agent.save()) if isinstance(agent, Saves) else None
         outcome, note = drive(rollout, agent), ""
     except Exception as error:
-        outcome, note = explain(error)
+        outcome, note = explain_failure(error)
     if rollout is not None:
         rollout.close(outcome, note)
     states = [entry for entry in entries if isinstance(entry, AgentState)]

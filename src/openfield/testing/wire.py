@@ -30,7 +30,7 @@ from openfield.serving.dispatch import TrialDispatcher, find_wire, serve_domain
 from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
 from openfield.testing.evidence import check_trials, list_playable_agents
 from openfield.testing.report import Report, judge, name_checks, skip_check
-from openfield.testing.transcript import record
+from openfield.testing.transcript import record_transcript
 from openfield.trial import Trial
 
 MAX_REPLIES = 100
@@ -68,7 +68,7 @@ def check_wire(
     known = domain.scripted_agent or list_playable_agents(domain)[0]
     factory = find_agent(agent or known, domain)
     player = factory(spec_of(domain, chosen), 1)  # over a wire it is not asked when a turn asks nothing
-    here = record(domain, chosen, lambda turn: Reply() if turn.ask is Ask.NONE else player(turn)).steps
+    here = record_transcript(domain, chosen, lambda turn: Reply() if turn.ask is Ask.NONE else player(turn)).steps
     seconds = patience or 6 * domain.check_patience
     try:
         evidence = _play(domain, chosen, here, speaker, seconds)

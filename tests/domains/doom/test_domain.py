@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from openfield.cli.shared.domain_options import prepare
+from openfield.cli.shared.domain_options import prepare_changes
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import KEEPS_TIME, DoomDomain
 from openfield.result import Result
@@ -28,14 +28,14 @@ def test_the_published_formula_stays_on_the_wire(
     domain: DoomDomain, words: list[str], counts: bool, tmp_path: Path
 ) -> None:
     options = fill(ServedTrials, {"trials": 1, "settings": parse_settings(words)})
-    trials, _ = options.make(domain, prepare(domain, "serve", None), tmp_path / "run.sqlite", 5)
+    trials, _ = options.make(domain, prepare_changes(domain, "serve", None), tmp_path / "run.sqlite", 5)
     assert {domain.settings_of(trial).death_counts for trial in trials} == {counts}
     assert {domain.settings_of(trial).death_counts for trial in domain.trials(1)} == {True}
 
 
 def test_trials_of_another_run_are_served_as_they_are(tmp_path: Path) -> None:
     options = fill(ServedTrials, {"trials_of": str(KEPT / "doom-arena.sqlite")})
-    assert options.make(ARENA, prepare(ARENA, "serve", None), tmp_path / "run.sqlite", 5)[0]
+    assert options.make(ARENA, prepare_changes(ARENA, "serve", None), tmp_path / "run.sqlite", 5)[0]
 
 
 @pytest.mark.parametrize("counts", [True, False])

@@ -19,7 +19,7 @@ from openfield.objectives import Tracker, evaluate
 from openfield.objectives.frames.table_of_episodes import Recipe, build_table, episodes_of_arrays
 from openfield.objectives.games import game_study
 from openfield.objectives.games.learners import make_study_agent
-from openfield.objectives.games.life_file import live, make_life_table, make_study_env, read_life, write_life
+from openfield.objectives.games.life_file import collect_life, make_life_table, make_study_env, read_life, write_life
 from openfield.objectives.games.plan import AGENTS, LifeTask, StudyGame, list_lives, read_game_plan
 from support.places import ROOT
 
@@ -79,7 +79,7 @@ def test_values_are_those_of_the_frames(plan, field, tmp_path):
     (task, *_) = [
         task for task in list_lives(read_game_plan(plan), read_game_plan(plan).full, tmp_path) if task.agent == "random"
     ]
-    life = live(task)
+    life = collect_life(task)
     tracker = Tracker(make_study_env(field))
     agent = make_study_agent("random", actions=4, noop=0, steps=120, seed=0)
     frames, actions, ends = [], [], []
@@ -139,7 +139,7 @@ def test_a_killed_study_goes_on_where_it_was(plan, tmp_path):
 
 def test_a_damaged_life_is_played_again(field, tmp_path):
     task = LifeTask(field, "random", 3, 50, tmp_path / "life.npz")
-    life = live(task)
+    life = collect_life(task)
     write_life(life, task.path)
     again = read_life(task.path)
     assert all(np.array_equal(one, other) for one, other in zip(life, again, strict=True))
@@ -150,7 +150,7 @@ def test_a_damaged_life_is_played_again(field, tmp_path):
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_repeats_itself_and_takes_legal_actions(name, field, tmp_path):
-    first, second = (live(LifeTask(field, name, 5, 150, tmp_path / "x.npz")) for _ in range(2))
+    first, second = (collect_life(LifeTask(field, name, 5, 150, tmp_path / "x.npz")) for _ in range(2))
     assert np.array_equal(first.actions, second.actions)
     assert np.array_equal(first.rewards, second.rewards)
     assert set(first.actions.tolist()) <= {-1, 0, 1, 2, 3}
@@ -159,7 +159,7 @@ def test_every_agent_repeats_itself_and_takes_legal_actions(name, field, tmp_pat
 
 def test_the_learner_learns_a_task(field, tmp_path):
     random, taught = (
-        live(LifeTask(field, name, 0, 2000, tmp_path / "x.npz")).rewards for name in ("random", "task_reward")
+        collect_life(LifeTask(field, name, 0, 2000, tmp_path / "x.npz")).rewards for name in ("random", "task_reward")
     )
     assert taught[-500:].sum() > 2 * random[-500:].sum()
 

@@ -167,7 +167,7 @@ def test_an_agent_is_told_its_past(tmp_path: Path) -> None:
 
 
 def _settled() -> Isolation:
-    return bubblewrap.settle(Isolation())
+    return bubblewrap.adapt_isolation(Isolation())
 
 
 def test_what_an_agent_raises_is_recorded_as_ever(tmp_path: Path, way: str) -> None:

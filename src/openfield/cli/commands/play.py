@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, find_target, prepare
+from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, find_target, prepare_changes
 from openfield.cli.shared.parameters import SERVED_TRIALS, Output
 from openfield.cli.shared.results import print_result, print_seed
 from openfield.console import escape_controls, say_count
-from openfield.options import MORE, CommandChanges, Count, Port, given
+from openfield.options import MORE, CommandChanges, Count, Port, changed_fields
 from openfield.runner.experiment import ServedTrials
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def play(
 
     target = target or find_target("play", domain)
     known, said = target.domain, target.experiment
-    changes = CommandChanges() if target.file is not None and options is None else prepare(known, "play", options)
+    is_plain = target.file is not None and options is None  # the file says it all
+    changes = CommandChanges() if is_plain else prepare_changes(known, "play", options)
     path = output or Path(f"runs/{known.name}-played.sqlite" if said.output is None else said.output)
     file = {} if target.file is None else said.given
     is_game = not (place.full or place.people or target.file or trial_options.given or _chooses(options))
@@ -104,7 +105,7 @@ def play(
 
 def _chooses(options: Any) -> bool:
     """Return whether options of the domain are given, which may choose trials."""
-    return options is not None and bool(given(options))
+    return options is not None and bool(changed_fields(options))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, Target, find_target, prepare
+from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, Target, find_target, prepare_changes
 from openfield.cli.shared.parameters import NO_ISOLATION, NUMBERS, NumberOptions, check_cluster
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result, print_seed
 from openfield.cli.shared.viewer import viewing, wait_for_readers
@@ -65,7 +65,7 @@ def run(
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
     target = target or find_target("run", domain)
     start = target.experiment
-    changes = prepare(target.domain, "run", options) if len(target.domains) == 1 else CommandChanges()
+    changes = prepare_changes(target.domain, "run", options) if len(target.domains) == 1 else CommandChanges()
     own = {**experiment.given, "limits": limits.given}
     changes = changes.for_others() if "agents" in own else changes
     if changes.instead is not None:

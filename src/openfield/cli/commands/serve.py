@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, find_target, prepare
+from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, find_target, prepare_changes
 from openfield.cli.shared.parameters import SERVED_TRIALS, Output
 from openfield.cli.shared.results import print_seed
 from openfield.console import say_count
@@ -80,7 +80,7 @@ def serve(
     from openfield.serving.wire import Serving
 
     known = (target or find_target("serve", domain)).domain
-    changes = prepare(known, "serve", options)
+    changes = prepare_changes(known, "serve", options)
     host = listen.host or changes.host or "127.0.0.1"
     port = changes.port if listen.port is None else listen.port
     if listen.token and changes.needs_token:

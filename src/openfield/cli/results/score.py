@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, prepare
+from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, prepare_changes
 from openfield.options import MORE, CommandChanges, NumberTable, Whole
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def score(
     from openfield.metrics.ood.benchmark import MEASURES
     from openfield.metrics.ood.resampling import compare_detectors
 
-    changes = CommandChanges() if target is None else prepare(target.domain, "score", options)
+    changes = CommandChanges() if target is None else prepare_changes(target.domain, "score", options)
     if target is not None and changes.score is not None:
         if files != NO_FILES or detector or measure or compare or len(folders or ()) > 1 or device != "cpu":
             name = target.domain.name

@@ -138,7 +138,7 @@ def _describe_usage(argument: Argument) -> str:
     return f"{', '.join(sorted(argument.names, key=len))} {argument.parameter.metavar or ''}".strip()
 
 
-def prepare(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
+def prepare_changes(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
     """Return what the options of a domain change in a command, and print what the user should know of it."""
     kind = find_options(domain, command)
     if kind is None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from openfield.errors import InvalidInput
-from openfield.options import MORE, CommandChanges, Port, Whole, given
+from openfield.options import MORE, CommandChanges, Port, Whole, changed_fields
 
 RARE = Parameter(group=MORE)
 
@@ -50,7 +50,7 @@ class BirdsOptions:
         if self.informed_only or self.uninformed_only:
             chosen["told"] = "informed" if self.informed_only else "uninformed"
         names = {"config", "trial", "levels", "trial_list", "dev", "noisy_batch"}
-        chosen |= {name: value for name, value in given(self).items() if name in names}
+        chosen |= {name: value for name, value in changed_fields(self).items() if name in names}
         return CommandChanges({"settings": chosen} if chosen else {})
 
 
@@ -70,5 +70,6 @@ class BirdsServeOptions(BirdsOptions):
     def prepare(self) -> CommandChanges:
         """Return the settings, and the options of the wire; its agents may prepare for a set as long as they like."""
         changes = super().prepare()
-        wire = {name: value for name, value in given(self).items() if name in ("observer_port", "gtshoot_ints")}
+        changed = changed_fields(self)
+        wire = {name: changed[name] for name in ("observer_port", "gtshoot_ints") if name in changed}
         return replace(changes, experiment={**changes.experiment, "limits": {"reply_seconds": None}}, serving=wire)

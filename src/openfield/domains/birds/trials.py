@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from openfield.course import Moment
 from openfield.domains.birds.files.config import MAX_TRIALS, read_config
 from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
-from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural, novelty_of
+from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural_key, novelty_of
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.domains.birds.novelty import mark_changes
 from openfield.domains.birds.settings import BirdsSettings, Scenario
@@ -185,7 +185,7 @@ def digest(script: EvaluationScript, pool: LevelPool) -> str:
 
 def _novelties(names: Iterable[str]) -> tuple[str, ...]:
     """Return the novelties of the novel levels, or their folders, as `novelty_level_2/type6`, in natural order."""
-    return tuple(sorted({novelty_of(name) for name in names if is_novel(name)}, key=natural))
+    return tuple(sorted({novelty_of(name) for name in names if is_novel(name)}, key=natural_key))
 
 
 def _range(text: str, most: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from openfield.errors import InvalidInput, UnknownName
-from openfield.options import MORE, CommandChanges, Port, Seconds, Whole, given
+from openfield.options import MORE, CommandChanges, Port, Seconds, Whole, changed_fields
 from openfield.settings import changed_settings
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class CommaiOptions:
         limits: dict[str, Any] = {"trial_seconds": DAY} if evaluates else {}
         if self.config is not None:
             settings |= read_configuration(self.config)
-        settings |= {name: value for name, value in given(self).items() if name in SETTINGS}
+        settings |= {name: value for name, value in changed_fields(self).items() if name in SETTINGS}
         settings |= {"scramble": "readable"} if self.scramble else {}
         limits |= {} if self.time_budget is None else {"trial_seconds": self.time_budget}
         whole = {"novelty": "none", "trials": 1} if evaluates or self.config is not None else {}

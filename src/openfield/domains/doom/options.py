@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.options import CommandChanges, given
+from openfield.options import CommandChanges, changed_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class DoomServeOptions:
         from openfield.domains.doom.wire.amqp import AmqpWire
 
         return CommandChanges(
-            serving=AmqpWire(**given(self)), trials_from=self.config or "", usual_settings={"map": "published"}
+            serving=AmqpWire(**changed_fields(self)), trials_from=self.config or "", usual_settings={"map": "published"}
         )
 
 

@@ -19,7 +19,7 @@ from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.builder import Built
 from openfield.domains.ond.testset.evaluation import describe_round
-from openfield.domains.ond.testset.feedback import buy, quote
+from openfield.domains.ond.testset.feedback import buy_feedback, preview_feedback
 from openfield.domains.ond.testset.results import (
     ResultTable,
     check_columns,
@@ -138,7 +138,7 @@ class TestWorld:
             after = self.answers.copy()
             after.post(post.round, tables)
             for wish in then:
-                quote(after, wish.type, wish.ids)
+                preview_feedback(after, wish.type, wish.ids)
         self._tables = post, tables
 
     def _check_widths(self, tables: dict[str, ResultTable]) -> None:
@@ -224,7 +224,7 @@ class TestWorld:
     def _sell(self, action: Buy) -> dict[str, Any]:
         """Sell feedback, to a local agent with classes as it numbers them."""
         try:
-            lines = buy(self.answers, action.type, action.ids).lines
+            lines = buy_feedback(self.answers, action.type, action.ids).lines
         except Refusal as error:
             return {"type": action.type, "refused": error.reason, "message": str(error)}
         self._told = self._told or bool(lines)

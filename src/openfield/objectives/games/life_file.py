@@ -56,13 +56,13 @@ class LifeRecord(NamedTuple):
 def play_life(task: LifeTask) -> str:
     """Play a life and write its file. Return what went wrong, or an empty text."""
     try:
-        write_life(live(task), task.path)
+        write_life(collect_life(task), task.path)
     except OpenfieldError as error:
         return str(error)
     return ""
 
 
-def live(task: LifeTask) -> LifeRecord:
+def collect_life(task: LifeTask) -> LifeRecord:
     """Play a life: as many actions as the task says, in one episode after the other.
 
     Raises:

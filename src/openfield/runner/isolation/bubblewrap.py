@@ -52,7 +52,7 @@ def wrap(words: list[str], view: View, isolation: Isolation, info: int) -> list[
     return command
 
 
-def settle(isolation: Isolation) -> Isolation:
+def adapt_isolation(isolation: Isolation) -> Isolation:
     """Return the isolation that this machine can give. A warning names missing parts.
 
     Raises:

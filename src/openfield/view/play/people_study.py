@@ -26,7 +26,7 @@ from openfield.provenance.people import person_fact
 from openfield.record import AttemptEnd
 from openfield.registry import domain_source
 from openfield.runner.plan import facts_of
-from openfield.runner.player import explain
+from openfield.runner.player import explain_failure
 from openfield.serving.assignments import Assignments
 from openfield.trial import Trial
 from openfield.view.play.browser_channel import BrowserChannel
@@ -166,7 +166,7 @@ class PeopleStudy:
                 except (JournalError, ReplayMismatch):
                     raise
                 except OpenfieldError as error:
-                    await self.work(partial(self._record_end, trial, *explain(error)))
+                    await self.work(partial(self._record_end, trial, *explain_failure(error)))
         return None
 
     async def open_practice(self, person: Person) -> bool:
@@ -206,7 +206,7 @@ class PeopleStudy:
             if person.losses <= MAX_LOSSES and await self._open(person, trial):
                 return True
         person.trial = None
-        await self.work(partial(self._record_end, trial, *explain(lost)))
+        await self.work(partial(self._record_end, trial, *explain_failure(lost)))
         return False
 
     def flush(self) -> None:

@@ -28,7 +28,7 @@ from openfield.journal.recorder import Recorder
 from openfield.processes.channel import Channel
 from openfield.record import REPLY_ENCODER, Entry
 from openfield.registry import find_domain
-from openfield.runner.player import explain
+from openfield.runner.player import explain_failure
 from openfield.view.play import worker_messages as wire
 from openfield.view.play.browser_channel import Gone, write_content
 from openfield.view.play.messages import Message, read_message
@@ -166,7 +166,7 @@ class PlayWorker:
         except Gone:
             self.send(wire.Left())
         except Exception as error:
-            outcome, note = explain(error)
+            outcome, note = explain_failure(error)
             await self._close(outcome, note)
             self.send(wire.describe_failure(error))
         else:

@@ -6,7 +6,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural, scenario_of_title
+from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural_key, scenario_of_title
 from openfield.domains.birds.files.templates import load_templates, moved
 from openfield.domains.birds.game.game import SECOND, Game, solve
 from openfield.domains.birds.novelty import CHANGES, change_level
@@ -96,7 +96,7 @@ def test_paths_are_resolved_by_what_comes_after_the_folder_of_levels(pool, root)
 def test_names_are_ordered_as_people_count():
     names = [f"type{number}" for number in range(1, 13)]
     shuffled = random.Random(0).sample(names, len(names))
-    assert sorted(shuffled, key=natural) == names
+    assert sorted(shuffled, key=natural_key) == names
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from openfield.errors import AgentProtocol, InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.rollout import Rollout
-from openfield.runner.experiment import limit
+from openfield.runner.experiment import change_limits
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from openfield.serving.remote import RemoteRollout
 from openfield.serving.wire import Serving
@@ -119,7 +119,7 @@ def test_a_second_hello_on_the_same_line_shows_the_turn_again(tmp_path):
 
 @pytest.mark.slow
 def test_a_learner_that_hangs_is_given_up(tmp_path):
-    trials = limit(of.trials("commai", 1, tasks="micro5.3", max_steps=400, unchanged=0), {"reply_seconds": 0.3})
+    trials = change_limits(of.trials("commai", 1, tasks="micro5.3", max_steps=400, unchanged=0), {"reply_seconds": 0.3})
     result = of.run([f"wire:{sys.executable} {PEER} {{port}} hangs"], trials, tmp_path / "run.sqlite")
     assert result.cells[0].outcome == "agent_timeout"
 
@@ -166,7 +166,7 @@ def play_raw(tmp_path, script, max_steps=60, **limits):
     """Plays a trial, waiting for whoever comes, with a peer of our own making; returns the cell."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=max_steps, unchanged=0), limits)
+    trials = change_limits(of.trials("commai", 1, tasks="micro4", max_steps=max_steps, unchanged=0), limits)
     peer = threading.Thread(target=script, args=(port,))
     peer.start()
     result = of.run([f"wire:@127.0.0.1:{port}"], trials, tmp_path / "run.sqlite")
@@ -562,7 +562,7 @@ def test_a_learner_that_has_trials_left_gets_them_though_another_has_none(tmp_pa
 def test_a_learner_that_says_nothing_for_an_hour_is_forgotten(tmp_path, monkeypatch):
     monkeypatch.setattr(wire, "FORGET_SECONDS", 0.3)
     path = tmp_path / "run.sqlite"
-    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=40, unchanged=0), {"reply_seconds": None})
+    trials = change_limits(of.trials("commai", 1, tasks="micro4", max_steps=40, unchanged=0), {"reply_seconds": None})
     monkeypatch.setattr(of, "trials", lambda *_, **__: trials)
     with serving(path) as port:
         silent = Echo(port)

@@ -75,7 +75,8 @@ def test_a_zip_has_one_post_in_memory_at_a_time(played: tuple[Client, str], monk
     monkeypatch.setattr(zipfile, "ZIP_BZIP2", zipfile.ZIP_DEFLATED)  # which itself takes eight megabytes
     group, packed = client.dispatcher.groups[session], list[bytes]()
     steps = client.dispatcher.steps(group, TEST)
-    assert peak(lambda: packed.append(archive.pack(group, {TEST: steps}, {}, threading.Event()))) < 3_000_000  # of 5
+    never = threading.Event()
+    assert peak(lambda: packed.append(archive.pack_session(group, {TEST: steps}, {}, never))) < 3_000_000  # of 5
     with zipfile.ZipFile(io.BytesIO(packed[0])) as file:
         notes = file.read(f"OND/image_classification/{session}.{TEST}_x_notes.csv").decode().splitlines()
         classes = file.read(f"OND/image_classification/{session}.{TEST}_classification.csv").decode().splitlines()
@@ -104,7 +105,7 @@ def test_a_zip_nobody_waits_for_is_given_up(client: Client) -> None:
             assert len(asked) < 10, "it goes on"
             yield Step(Reply({"do": "post", "round": 0, "at": "now", "results": {"detection": "a,1\n"}}), 0, None)
 
-    archive.pack(client.dispatcher.groups[session], {TEST: endless()}, {}, stopped)
+    archive.pack_session(client.dispatcher.groups[session], {TEST: endless()}, {}, stopped)
     assert len(asked) == 6  # the last was asked for its rows
 
 
@@ -125,7 +126,7 @@ def test_a_server_that_ends_gives_up_its_zips(client: Client, monkeypatch: pytes
         await asyncio.to_thread(given_up.wait, 20)
 
     session = client.open()
-    monkeypatch.setattr(session_service, "pack", slow)
+    monkeypatch.setattr(session_service, "pack_session", slow)
     client.loop.run_until_complete(ask_and_end())
     assert given_up.is_set()
 

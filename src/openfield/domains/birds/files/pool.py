@@ -51,7 +51,7 @@ class LevelPool:
     def names(self, level: str | int, type_: str) -> list[str]:
         """Return the names of the levels of a novelty level and type, in natural order."""
         folder = self.folder / f"novelty_level_{level}" / f"type{type_}" / FOLDER
-        found = sorted(folder.glob("*.xml"), key=lambda path: natural(path.name))
+        found = sorted(folder.glob("*.xml"), key=lambda path: natural_key(path.name))
         if not found:
             types, levels = self.types(level), _endings(self.folder, "novelty_level_")
             known = f"Types of this level: {', '.join(types)}." if types else f"Novelty levels: {', '.join(levels)}."
@@ -128,10 +128,10 @@ def _known_names() -> dict[str, tuple[str, ...]]:
 
 def _endings(folder: Path, prefix: str) -> list[str]:
     """Return the ends of the names in a folder that begin with a prefix, in natural order."""
-    return sorted((found.name.removeprefix(prefix) for found in folder.glob(f"{prefix}*")), key=natural)
+    return sorted((found.name.removeprefix(prefix) for found in folder.glob(f"{prefix}*")), key=natural_key)
 
 
-def natural(name: str) -> str:
+def natural_key(name: str) -> str:
     """Return a sort key that orders numbers in names by their value: digits are padded to four."""
     return re.sub(r"\d+", lambda digits: digits[0].zfill(4), name)
 

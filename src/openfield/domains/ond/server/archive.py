@@ -29,7 +29,7 @@ LABELS = "psuedo_labels"
 Done = tuple[Action, Turn | None]
 
 
-def pack(
+def pack_session(
     session: Session, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
 ) -> bytes:
     """Return the zip file of a session: its state, the state and locked answers of each test, and all posted rows.

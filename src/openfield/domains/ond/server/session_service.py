@@ -20,11 +20,11 @@ import msgspec
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.archive import detector_of, done_tests, finished_tests, has_purchases, pack
+from openfield.domains.ond.server.archive import detector_of, done_tests, finished_tests, has_purchases, pack_session
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory
 from openfield.domains.ond.testset.evaluation import evaluate_more, evaluate_reaction, evaluate_round, evaluate_test
-from openfield.domains.ond.testset.feedback import quote
+from openfield.domains.ond.testset.feedback import preview_feedback
 from openfield.domains.ond.testset.results import TYPES
 from openfield.domains.ond.testset.test import Test
 from openfield.domains.ond.trials import grant_hints, session_trial
@@ -223,7 +223,7 @@ class SessionService:
         """Return feedback on answered samples, one body per kind; if one kind is refused, all are."""
         remote = await self._open_remote(session_id, test)
         for kind in kinds:
-            quote(world_of(remote).answers, kind, ids)
+            preview_feedback(world_of(remote).answers, kind, ids)
         taken = [remote.take(Reply(Buy(kind, ids))) for kind in kinds]
         for _, written in taken:
             await wait_for_disk(written)
@@ -316,7 +316,7 @@ class SessionService:
             for test in sold:
                 with suppress(Refusal):  # a test whose files are gone has none
                     told[test] = (await self._find_answers(session, test)).carry()
-            return await asyncio.to_thread(pack, session, steps, told, stopped)
+            return await asyncio.to_thread(pack_session, session, steps, told, stopped)
         finally:  # also where the server is told to end, which waits for its threads
             stopped.set()
 

@@ -27,9 +27,9 @@ class Purchase(msgspec.Struct, frozen=True):
     positions: tuple[int, ...] = ()
 
 
-def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
+def buy_feedback(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
     """Buy feedback and return it."""
-    bought = quote(answers, kind, ids)
+    bought = preview_feedback(answers, kind, ids)
     if bought.lines:
         answers.bind()
     if bought.cost:
@@ -50,7 +50,7 @@ def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase
     return bought
 
 
-def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
+def preview_feedback(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
     """Return the answer to a request, without buying it.
 
     Refused are a kind that is not offered, any kind before results are posted, and one whose budget is used up.
