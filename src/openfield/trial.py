@@ -247,7 +247,8 @@ class Draw(NamedTuple):
     novelty: tuple[str, ...]
     """Empty in a trial in which nothing changes."""
     onset: int | None = None
-    """How much of the test precedes the change; None if nothing changes, or if other settings fix it."""
+    """How much of the test precedes the change; None if other settings fix it, or where nothing changes, unless every
+    trial of the set would change there: the twin's phases then meet there, too."""
     later: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """Further changes: how much of the test precedes each, and the novelties in force from then on."""
 
@@ -282,7 +283,7 @@ def draw_set(
     if not novelty:
         refuse_blinding(settings, "A set without novelty")
         return BlindSet([Draw(seed, ()) for seed in roots], None, None)
-    twins = _count_unchanged(str(settings.unchanged), len(roots))
+    twins, fixed = _count_unchanged(str(settings.unchanged), len(roots)), None
     stages = stages_of(novelty)
     if len(stages) > 1:
         windows = _read_windows(str(settings.onset), length, len(stages))
@@ -292,8 +293,9 @@ def draw_set(
         window = _read_window(str(settings.onset), length, bool(FIXING & set(given)))
         draws = [Draw(seed, novelty, _draw_onset(seed, window)) for seed in roots]
         drawn = window if window is not None and window[0] < window[1] else None
+        fixed = draws[0].onset if drawn is None and draws else None
         blind = BlindSet([], drawn, novelty if drawn or twins else None)
-    draws += [Draw(seed, ()) for seed in roots[:twins]]
+    draws += [Draw(seed, (), fixed) for seed in roots[:twins]]
     if twins:
         random.Random(derive(roots[0], "order")).shuffle(draws)
     return blind._replace(draws=draws)
@@ -337,7 +339,8 @@ def refuse_blinding(settings: Settings, source: str) -> None:
 def place_change(phases: Sequence[Phase], draw: Draw) -> tuple[Phase, ...]:
     """Return the phases of a trial of the same length with the change where it was drawn, or without it."""
     if not draw.novelty:
-        return tuple(replace(phase, novelty=()) for phase in phases)
+        placed = phases if draw.onset is None else place_change(phases, draw._replace(novelty=("",)))
+        return tuple(replace(phase, novelty=()) for phase in placed)
     if draw.onset is None:
         return tuple(phases)
     training = tuple(phase for phase in phases if phase.name == "training")

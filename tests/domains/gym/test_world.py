@@ -355,7 +355,7 @@ def list_made(trial: of.Trial) -> list[int]:
 
 
 @pytest.mark.parametrize("novelty", ["gravity=20", "gymnasium.wrappers:NormalizeReward"])
-@pytest.mark.parametrize("onset", ["2-5", "3"])
+@pytest.mark.parametrize("onset", ["2-5", "2", "3"])
 def test_environments_are_made_at_the_same_episodes_whether_the_world_changes_or_not(novelty: str, onset: str) -> None:
     """Otherwise the time that a first turn takes would tell an agent when its world changed."""
     trials = of.trials(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import stat
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -52,6 +53,17 @@ def test_twins_and_onsets_cannot_be_told_by_name(tmp_path: Path) -> None:
         assert test.images is not None
         known = build_trial(DOMAIN, trials[names.index(name)], trials[0].seed).test
         assert np.array_equal(test.images, known.images), "each id still leads to its own image"
+
+
+@pytest.mark.parametrize("fixed", [{"before": 6, "after": 5}, {"onset": 3}, {"onset": 0}, {"onset": "2-8"}])
+def test_metadata_do_not_tell_twins_apart(fixed: dict[str, Any]) -> None:
+    """An agent that looks at no image must not know whether its world will change, also where the onset is fixed."""
+    trials = DOMAIN.trials(count=2, novelty="classes", training=20, unchanged="all", **fixed)
+    tests = [build_trial(DOMAIN, trial).test for trial in trials]
+    shown = [test.shown(False) for test in tests]
+    assert shown[1:] == shown[:-1]
+    first = min(int(test.novel.argmax()) // (test.round_size or 1) for test in tests if test.novel.any())
+    assert shown[0]["pre_novelty_batches"] <= first, "none of these batches is novel"
 
 
 def test_a_data_directory_belongs_to_its_trials(tmp_path: Path) -> None:

@@ -122,7 +122,8 @@ def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = N
         msgspec.structs.replace(domain.settings_in(trial, phase), before=before, after=trial.test_length - before)
         for phase in (Phase("test"), trial.phases[-1])
     )
-    calm = before // 2 if trial.window is None else trial.window[0] // 2
+    fixed = sum(phase.episodes for phase in test[:-1]) if trial.is_unchanged_twin else before  # the same in both twins
+    calm = (fixed if trial.window is None else trial.window[0]) // 2
     if moments:
         settings = changed = msgspec.structs.replace(settings, before=trial.test_length, after=0)
     seed, split = trial.seed, trial.seed if split is None else split
