@@ -12,7 +12,7 @@ import pytest
 import openfield as of
 from openfield.cli import run_command
 from openfield.domains.gym.adapter import to_plain
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, UnknownName
 from openfield.settings import read_plain
 
 SHORT: dict[str, Any] = {"before": 1, "after": 1, "max_steps": 5, "unchanged": 0}
@@ -101,6 +101,32 @@ def test_an_argument_of_a_setting_reaches_the_first_construction(
     named = [*words, "--set", "make.env_name=CartPole-v1", "-o", str(tmp_path / "b.sqlite")]
     assert run_command(named) == 0
     assert run_command(["verify", str(tmp_path / "b.sqlite")]) == 0
+
+
+def test_an_argument_may_make_another_environment_with_its_title_and_novelties(tmp_path: Path) -> None:
+    domain = of.from_gymnasium(make_named, env_name="CartPole-v1")
+    (usual,) = domain.trials(1, **SHORT)
+    assert usual.novelty == ("long-pole",)
+    (other,) = domain.trials(1, novelty="long-pendulum", **{"make.env_name": "Pendulum-v1"}, **SHORT)
+    assert domain.title == "Pendulum-v1, an environment of Gymnasium"
+    with pytest.raises(UnknownName, match="long-pendulum"):
+        domain.trials(1, novelty="long-pole", **{"make.env_name": "Pendulum-v1"})
+    result = of.run("random", [other, usual], tmp_path / "run.sqlite", workers=0)
+    assert [cell.outcome for cell in result.cells] == ["done", "done"]
+    assert domain.trials(1, **SHORT) == [usual]
+    assert "CartPole" in domain.title
+
+
+@pytest.mark.parametrize("words", [["list", "novelties"], ["check", "--novelty", "gravity=20"]])
+def test_an_environment_that_lacks_an_argument_is_named_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    file = tmp_path / "named.py"
+    file.write_text("import gymnasium\ndef make(env_name):\n    return gymnasium.make(env_name)\n")
+    assert run_command([*words, f"gym:{file}:make"]) == 2
+    told = capsys.readouterr().err
+    assert "'env_name' Give it" in told
+    assert told.count("\n") == 1
 
 
 def test_a_novelty_without_effect_is_noticed_before_the_run() -> None:

@@ -70,6 +70,8 @@ def _rows(what: Things, name: str | None) -> Rows:
         ]
     if what == "agents":
         return ("agent", "domain", "meaning"), list(_list_agents(domains))
+    if name is not None and not domains[0].novelties and (problem := domains[0].diagnose()):
+        raise InvalidInput(problem)
     return ("domain", "novelty", "level", "kind", "meaning"), [
         (domain.name, each.id, each.level, each.kind, each.note) for domain in domains for each in domain.novelties
     ]

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,9 +103,11 @@ class GymDomain(Domain[GymSettings]):
             arguments: Arguments of the constructor, unless trials are made with others.
             suite: A suite of the user's own, whose novelties take the place of those of the package.
         """
-        self._text, self._maker, self._arguments = text, maker, dict(arguments or {})
+        self._text, self._maker, self._given = text, maker, dict(arguments or {})
+        self._arguments = self._given
+        """Those of the environment that the title and the novelties are of: trials may be made with others."""
         try:
-            msgspec.json.encode(self._arguments)
+            msgspec.json.encode(self._given)
         except TypeError:
             raise InvalidInput(
                 f"Arguments of {text} must be numbers, text, lists or mappings, which a trial can keep. "
@@ -120,47 +122,51 @@ class GymDomain(Domain[GymSettings]):
         self._steady: set[bytes] = set()
         self._effective: set[tuple[bytes, bytes]] = set()
         """The changes of environments that were tried, each with its earlier value."""
-        self._suite, self._has_own_suite = suite, suite is not None
-        self._incomplete: InvalidInput | None = None
-        """Why the environment could not be made yet: it needs an argument that trials must give."""
+        self._find_entry = cache(partial(find_entry, suite=suite))
+        self._has_own_suite = suite is not None
+        self._incomplete = ""
+        """Why the environment cannot be made with the arguments given: it needs one that trials must give."""
+        known_as = text.rpartition(":")[2]
+        self.title = f"{known_as}, an environment of Gymnasium"
         try:
-            self._learn(self._arguments)
+            known_as = self._learn(self._given).id
         except InvalidInput as error:
             if not _lacks_argument(error):
                 raise
-            self._incomplete = error
-            self._name(text.rpartition(":")[2])
-
-    def _name(self, known_as: str) -> None:
-        suite = self._suite
+            self._incomplete = f"{error} Give it: --set make.NAME=VALUE, where trials are made."
         self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{known_as.replace('/', '-')}"
-        self.title = f"{known_as}, an environment of Gymnasium"
 
-    def _learn(self, arguments: Mapping[str, Any]) -> None:
-        """Make the environment once with these arguments, and learn which novelties fit it."""
+    def _learn(self, arguments: Mapping[str, Any]) -> Probe:
+        """Make the environment once with these arguments, and learn its title and which novelties fit it."""
         probe = self.probe(GymSettings(make=dict(arguments)))
-        self._entry = find_entry(probe.id, self._suite)
-        if self._incomplete is None:
-            self._name(probe.id)
-        self._arguments, self._incomplete = dict(arguments), None
-        limited, late = bool(probe.steps or self._entry.steps), bool(self._entry.pays_late)
+        self._arguments, self._entry = dict(arguments), self._find_entry(probe.id)
+        entry = self._entry
+        self.title = f"{probe.id}, an environment of Gymnasium"
+        limited, late = bool(probe.steps or entry.steps), bool(entry.pays_late)
         fit = Fit(probe.gym_actions, probe.gym_observations, limited, late)
-        self.novelties = list_novelties(list_suite_novelties(self._entry), fit)
+        self.novelties = list_novelties(list_suite_novelties(entry), fit)
         self.default_novelty = self.novelties[0].id
-        self.rare_novelties = [each.id for each in self._entry.novelties if each.rare]
+        self.rare_novelties = [each.id for each in entry.novelties if each.rare]
         self.shown_effects = list_single_numbers(probe.observations)
+        return probe
 
     def settings_of(self, trial: Trial) -> GymSettings:
-        """Return the settings of a trial, whose arguments complete an environment that needs some."""
+        """Return the settings of a trial, whose arguments may make another environment."""
         settings = super().settings_of(trial)
-        self._complete(settings.make)
+        self._turn_to(settings.make)
         return settings
 
-    def _complete(self, arguments: Mapping[str, Any]) -> None:
-        if self._incomplete is not None:
-            if not arguments:
-                raise InvalidInput(f"{self._incomplete} Give it: --set make.NAME=VALUE")
-            self._learn({**self._arguments, **arguments})
+    def _turn_to(self, arguments: Mapping[str, Any]) -> None:
+        """Have the title and the novelties of the environment that is made with these arguments of a trial."""
+        if self._incomplete and not arguments:
+            raise InvalidInput(self._incomplete)
+        wanted = {**self._given, **arguments}
+        if wanted != self._arguments or not self.novelties:
+            self._learn(wanted)
+
+    def diagnose(self) -> str:
+        """Return which argument the environment lacks, if it does."""
+        return self._incomplete
 
     def make_env(self, settings: GymSettings, drawing: bool = False) -> Env:
         """Make an environment with these settings, or one that draws for people."""
@@ -211,14 +217,21 @@ class GymDomain(Domain[GymSettings]):
             env.close()
         return known[settings.instead]
 
-    def limit(self, settings: GymSettings, own: int | None) -> int:
-        """Return the steps until an episode is cut off, given those of the environment's own limit if it has one."""
-        steps = settings.max_steps or own or self._entry.steps or MAX_EPISODE_STEPS
+    def limit(self, settings: GymSettings, name: str, own: int | None) -> int:
+        """Return the steps until an episode is cut off.
+
+        Args:
+            settings: The settings in force.
+            name: The id of the environment.
+            own: The steps of its own limit, if it has one.
+        """
+        steps = settings.max_steps or own or self._find_entry(name).steps or MAX_EPISODE_STEPS
         return max(1, round(steps * settings.time_limit))
 
     @cached_property
     def check_settings(self) -> Mapping[str, Any]:
         """How the kit plays the environment: its episodes outlast a beginning in which nothing moves."""
+        self._turn_to({})
         usual, still = {**CHECK_SETTINGS, **self._entry.check}, 0
         with suppress(InvalidInput):  # the kit itself says what fails
             still = self._first_chance or 0
@@ -232,19 +245,20 @@ class GymDomain(Domain[GymSettings]):
     @cached_property
     def _first_chance(self) -> int | None:
         """The first step at which another seed shows something else."""
-        settings = GymSettings(make=self._arguments)
+        settings = GymSettings(make=self._given)
         actions = self.probe(settings).actions
         found: int | None = self._try(lambda: find_chance(partial(self.make_env, settings), actions))
         return found
 
     def longest_episode(self, settings: GymSettings) -> int:
         """Return the steps until an episode is cut off."""
-        return self.limit(settings, self.probe(settings).steps)
+        probe = self.probe(settings)
+        return self.limit(settings, probe.id, probe.steps)
 
     def spec(self, trial: Trial) -> Spec:
         """Return the agent's knowledge before this trial starts."""
         probe = self.probe(self.settings_of(trial))
-        task = self._entry.task or f"Earn a high return in {probe.id}."
+        task = self._find_entry(probe.id).task or f"Earn a high return in {probe.id}."
         return Spec(domain=self.name, task=task, actions=probe.actions, observations=probe.observations)
 
     def phases(self, settings: GymSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
@@ -331,21 +345,20 @@ class GymDomain(Domain[GymSettings]):
             InvalidInput: The environment does not replay, or a setting or novelty does not fit it.
         """
         given = make_settings(self.settings, settings)
-        self._complete(given.make)
-        chosen = msgspec.structs.replace(
-            given, make={**self._arguments, **given.make}, derived={**self._entry.derived, **given.derived}
-        )
+        self._turn_to(given.make)
+        entry = self._entry
+        chosen = msgspec.structs.replace(given, make=self._arguments, derived={**entry.derived, **given.derived})
         if not chosen.allow_drift:
             self._refuse_drift(chosen)
         scale = chosen.scale or self._find_scale(chosen)
         names = self.novelty_names(novelty)
-        own = {each.id: each.change for each in self._entry.novelties} if self._has_own_suite else {}
+        own = {each.id: each.change for each in entry.novelties} if self._has_own_suite else {}
         kept = {
             "make": chosen.make,
             "derived": chosen.derived,
             "suite": {name: own[name] for name in bare_names(names) if name in own},
             "return": scale,
-            "reuse": self._entry.reuse if chosen.reuse is None else chosen.reuse,
+            "reuse": entry.reuse if chosen.reuse is None else chosen.reuse,
         }
         others = {name: value for name, value in settings.items() if name.partition(".")[0] not in kept}
         made = super().trials(count, seed, novelty, red_light, **others, **kept)
@@ -425,7 +438,8 @@ class GymDomain(Domain[GymSettings]):
         scale = self.settings_of(trial).scale
         if scale is None:
             return "returns have no scale here, so there is no performance: set return=LOW,HIGH"
-        origin = f" ({self._entry.source})" if scale == self._entry.reference and self._entry.source else ""
+        entry = self._entry
+        origin = f" ({entry.source})" if scale == entry.reference and entry.source else ""
         return f"a performance of 0 is a return of {scale[0]:g}, and of 1 a return of {scale[1]:g}{origin}"
 
     def _probe(self, settings: GymSettings) -> Probe:
@@ -449,7 +463,8 @@ class GymDomain(Domain[GymSettings]):
 
     def _find_scale(self, settings: GymSettings) -> tuple[float, float] | None:
         """Return published returns, else random play and Gymnasium's threshold above it, else the range of returns."""
-        entry, probe = self._entry, self.probe(settings)
+        probe = self.probe(settings)
+        entry = self._find_entry(probe.id)
         as_published = settings.make.keys() <= {*entry.neutral} and not (settings.attributes or probe.pays_otherwise)
         if entry.reference is not None and as_published:
             return entry.reference
@@ -458,7 +473,7 @@ class GymDomain(Domain[GymSettings]):
     def _measure_scale(self, settings: GymSettings, probe: Probe) -> tuple[float, float] | None:
         if probe.threshold is None:
             return None
-        key, limit = environment_key(settings), self.limit(settings, probe.steps)
+        key, limit = environment_key(settings), self.limit(settings, probe.id, probe.steps)
         if (floor_key := key + str(limit).encode()) not in self._floors:
             make = partial(self.make_env, settings)
             self._floors[floor_key] = self._try(lambda: measure_floor(make, probe.actions, limit))

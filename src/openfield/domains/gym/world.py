@@ -176,7 +176,7 @@ class GymWorld(EpisodicWorld[GymSettings]):
             self._env = self._family.make_env(settings, self._drawing)
             attributes = self._attributes = RunningAttributes(self._env, settings)
         self._made_with = settings if self._reuses else None
-        limit = self._family.limit(settings, find_steps(self._env))
+        limit = self._family.limit(settings, probe.id, find_steps(self._env))
         has_effects = settings.has_effects or (self._turnwise and self._may_have_effects)
         return GymEpisode(settings, rng, self._env, attributes, limit, probe.actions, has_effects)
 
