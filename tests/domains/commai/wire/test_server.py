@@ -276,6 +276,16 @@ def test_a_learner_may_take_its_time_between_greeting_and_hello(version, monkeyp
     listener.close()
 
 
+@pytest.mark.parametrize("kind", [SinglePort, SharedPort])
+def test_a_learner_of_version_1_may_have_an_identity(kind):
+    listener = kind("127.0.0.1", 0)
+    with connect(listener.port) as peer:
+        peer.sendall(old_frame(b"mine") + old_frame(b"hello"))
+        handshake = listener.wait_for_handshake()
+        assert (handshake.first, handshake.problem) == ([b"hello"], "")
+    listener.close()
+
+
 @pytest.mark.parametrize("begins", [b"GET / HTTP/1.1\r\n\r\n", GREETING + ready(b"REQ")])
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_server_names_strangers_and_serves_on(tmp_path, begins, shared, caplog):

@@ -25,7 +25,11 @@ UNREAD_SECONDS = 5.0
 LINGER_SECONDS = 1.0
 """Seconds in which the last turn must be sent once a line is closed."""
 STRANGER_SECONDS = 1.0
-"""Seconds after which a peer that has sent bytes, and none that libzmq can read, is no learner."""
+"""Seconds after which a peer that has sent bytes, and none that libzmq can read, is no learner.
+
+libzmq does not say what it has read. So a peer of version 1 that has an identity, which few have, must say hello within
+this time, too; one without, and any of a later version, such as those of libzmq 3 or NetMQ, may be silent for longer.
+"""
 MAX_MESSAGE_BYTES = 1 << 16
 """A peer that sends a longer message is not a learner."""
 MAX_SOCKETS = 4_096
