@@ -14,7 +14,7 @@ import msgspec
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.isolation import Isolation, make_isolation
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.schema import RULE_FACT
+from openfield.journal.schema import RULE_FACT, SourceText
 from openfield.journal.writer import Journal
 from openfield.options import changed_fields, fill
 from openfield.parameters import read_agent
@@ -98,13 +98,14 @@ def run_plan(
         facts |= {} if plan.stopping is None else {RULE_FACT: msgspec.json.encode(plan.stopping).decode()}
         if plan.resources:
             facts[RESOURCES] = msgspec.json.encode(plan.resources).decode()
-        record.enter(plan.cells, plan.sources, facts)
         scheduler = CellScheduler(record, reader, plan, watch, look)
         if not begun:
             _say_calls_paid_twice(plan, players)
+        texts: list[SourceText] = []
         if scheduler.has_changes or remarks.note or remarks.tags:
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, plan.trial_code)
-            record.enter((), {}, origin.facts(), origin.sources())
+            facts, texts = facts | origin.facts(), origin.sources()
+        record.enter(plan.cells, plan.sources, facts, texts)
         scheduler.run(_make_executor(reached, scheduler, plan, record.path))
 
 

@@ -58,7 +58,7 @@ class CellScheduler:
         """Read how far the cells of a plan are.
 
         Args:
-            journal: The run file, in which they are entered.
+            journal: The run file. They are entered in it before `run`.
             reader: The same file, open as long as cells are played.
             plan: The plan to play.
             watch: Called with every entry of the record.
