@@ -25,7 +25,7 @@ from openfield.domains.birds.agents.shooters import Shooter
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.files.templates import SCENARIOS, build, load_templates
 from openfield.domains.birds.game.bodies import INTANGIBLE
-from openfield.domains.birds.game.game import ANGLES, Game, progress
+from openfield.domains.birds.game.game import ANGLES, Game, measure_progress
 from openfield.domains.birds.game.ground_truth import ground_truth
 from openfield.domains.birds.game.level import Level, LevelObject, ProfileName
 from openfield.domains.birds.game.scene import see, zoomed_out
@@ -64,7 +64,7 @@ class Bench:
             games = {degrees: self.follow(level, [*chosen, degrees], profile) for degrees in ANGLES}
             if any(game.state == "won" for game in games.values()):
                 return True
-            chosen.append(max(games, key=lambda degrees: progress(games[degrees])))
+            chosen.append(max(games, key=lambda degrees: measure_progress(games[degrees])))
         return False
 
     def moved(self, level: Level, profile: ProfileName | None = None) -> float:

@@ -64,11 +64,11 @@ def render(template: str, data: Any, path: str = "", twin: str = "", detail: Det
         twin: The address of its data as JSON.
         detail: How much of a run it shows.
     """
-    return templates().get_template(template).render(data=data, path=path, twin=twin, detail=detail)
+    return open_templates().get_template(template).render(data=data, path=path, twin=twin, detail=detail)
 
 
 @cache
-def templates() -> Environment:
+def open_templates() -> Environment:
     """Return the templates: everything that they are given is escaped."""
     made = Environment(
         loader=PackageLoader("openfield.report"),
@@ -88,8 +88,8 @@ def templates() -> Environment:
 
 def compile_templates() -> None:
     """Compile all templates, so that the first page need not wait for it."""
-    for name in templates().list_templates():
-        templates().get_template(name)
+    for name in open_templates().list_templates():
+        open_templates().get_template(name)
 
 
 @cache

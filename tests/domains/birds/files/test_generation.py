@@ -7,10 +7,10 @@ import pytest
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.files.config import MetaSet, read_config, read_meta
 from openfield.domains.birds.files.generation import (
+    count_by_bucket,
     count_test_sets,
     draw_scripts,
     find_config,
-    portion,
     sort_levels,
     write_config,
 )
@@ -167,12 +167,12 @@ def test_a_description_newer_than_its_list_is_drawn_again(tmp_path, pool):
 def test_portions_go_to_the_buckets_there_are():
     part = MetaSet(novelty_level="1", novelty_type="1", amount=(10, 11), absence=0.3, no_difference=0.2)
     full = (["a"], ["b"], ["c"])
-    assert portion(10, part, full) == [5, 3, 2]
-    assert portion(10, part, (["a"], [], ["c"])) == [7, 0, 3]
-    assert portion(10, part, ([], ["b"], [])) == [0, 10, 0]
-    assert portion(10, part, ([], [], [])) == [0, 0, 0]
+    assert count_by_bucket(10, part, full) == [5, 3, 2]
+    assert count_by_bucket(10, part, (["a"], [], ["c"])) == [7, 0, 3]
+    assert count_by_bucket(10, part, ([], ["b"], [])) == [0, 10, 0]
+    assert count_by_bucket(10, part, ([], [], [])) == [0, 0, 0]
     over = MetaSet(novelty_level="1", novelty_type="1", amount=(10, 11), absence=0.9, no_difference=0.9)
-    assert portion(10, over, full) == [0, 5, 5]
+    assert count_by_bucket(10, over, full) == [0, 5, 5]
 
 
 def test_levels_are_sorted_by_what_their_names_say():

@@ -8,7 +8,7 @@ from openfield.core import Spec
 from openfield.domains.birds.agents.observed_level import ObservedLevel, ObservedObject, Point
 from openfield.domains.birds.agents.shooters import PIGS, Shooter
 from openfield.domains.birds.game.bodies import GROUND
-from openfield.domains.birds.game.game import SLING_REST, progress, replay
+from openfield.domains.birds.game.game import SLING_REST, measure_progress, replay
 from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.physics import load_profile
 
@@ -87,7 +87,7 @@ def reconstruct(level: ObservedLevel, upwards: bool = False) -> Level:
 
 def _worth(level: Level, launch: Point, tap: float = 0.0) -> float:
     """Return the progress that a shot makes in a simulated level."""
-    return progress(replay(level, [launch], "sailon", tap / 1000))
+    return measure_progress(replay(level, [launch], "sailon", tap / 1000))
 
 
 def _level_object(seen: ObservedObject, level: ObservedLevel, origin: Point) -> LevelObject | None:

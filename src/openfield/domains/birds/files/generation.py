@@ -150,7 +150,7 @@ def _draw(part: MetaSet, wanted: int, pool: LevelPool, rng: random.Random, used:
         names = pool.names(part.novelty_level, part.novelty_type)
     buckets = sort_levels([name for name in names if name not in (used or ())])
     drawn: list[str] = []
-    for bucket, count in zip(buckets, portion(wanted, part, buckets), strict=True):
+    for bucket, count in zip(buckets, count_by_bucket(wanted, part, buckets), strict=True):
         again = used is None
         drawn += [rng.choice(bucket) for _ in range(count)] if again else rng.sample(bucket, min(count, len(bucket)))
     rng.shuffle(drawn)
@@ -166,7 +166,7 @@ def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:
     return buckets
 
 
-def portion(amount: int, part: MetaSet, buckets: tuple[list[str], ...]) -> list[int]:
+def count_by_bucket(amount: int, part: MetaSet, buckets: tuple[list[str], ...]) -> list[int]:
     """Return how many levels to draw from each bucket; an empty bucket gives its share to the others."""
     absence, no_difference = part.absence, part.no_difference
     total = absence + no_difference

@@ -357,7 +357,7 @@ def solve(level: Level, profile: ProfileName | None = None) -> Shots | None:
             game = replay(level, [*chosen, shot], profile)
             if game.state == "won":
                 return [*chosen, shot]
-            worth[shot] = progress(game)
+            worth[shot] = measure_progress(game)
         chosen.append(max(launches, key=lambda shot: worth[shot]))
     return None
 
@@ -371,7 +371,7 @@ def replay(level: Level, shots: Shots, profile: ProfileName | None = None, tap: 
     return game
 
 
-def progress(game: Game) -> float:
+def measure_progress(game: Game) -> float:
     """Return how near a level is to being passed: killed pigs first, then damage to the others."""
     hurt = sum(1 - max(body.life, 0.0) / body.full for body in game.bodies if body.kind == "pig")
     return 10.0 * (game.pigs_at_start - game.pigs) + hurt + game.score * 1e-6

@@ -74,7 +74,7 @@ class LevelFilm:
         while self._drawn + 1 / FPS <= self._time + 1e-9:
             self._drawn += 1 / FPS
             share = min(1.0, (self._drawn - start) * SECOND)
-            self._note(blend(before, scene, share))
+            self._note(blend_scenes(before, scene, share))
         self._last = scene
 
     def _pull(self, launch: Point) -> None:
@@ -116,7 +116,7 @@ class LevelFilm:
         self._moments.append(lambda: pixels(framed, (part for burst in bursts for part in fly(burst, time))))
 
 
-def blend(before: Scene, after: Scene, share: float) -> Scene:
+def blend_scenes(before: Scene, after: Scene, share: float) -> Scene:
     """Return a scene between two, with a share of the second."""
     known = {item.id: item for item in before.items}
     items = tuple(_between(known[item.id], item, share) if item.id in known else item for item in after.items)

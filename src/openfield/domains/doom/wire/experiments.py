@@ -159,7 +159,7 @@ def agent_name(model: str, secret: str) -> str:
     return name
 
 
-def registration(request: RequestExperiment, name: str) -> dict[str, str]:
+def describe_registration(request: RequestExperiment, name: str) -> dict[str, str]:
     """Return a registration's description of a model, for the record; the user's secret is left out."""
     asked = {"experiment": request.description, "git_version": request.git_version, "seed": request.seed}
     said = msgspec.structs.asdict(_read_model(request.model)) | asked

@@ -218,7 +218,8 @@ class AmqpServer:
         if isinstance(request, messages.RequestTrials):
             return await experiments.find_experiment(self._dispatcher, secret)
         trials = await asyncio.to_thread(self._trials, request)
-        return experiments.ExperimentTrials(self._dispatcher, name, trials, experiments.registration(request, name))
+        fact = experiments.describe_registration(request, name)
+        return experiments.ExperimentTrials(self._dispatcher, name, trials, fact)
 
     def _trials(self, request: messages.RequestExperiment) -> list[Trial]:
         """Return the trials of a new experiment: those of the configuration, or those of the command."""
