@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import zmq
 
 import openfield
 from calibrate import calls_per_second
@@ -47,7 +49,9 @@ def main() -> None:
     show(f"echo, slowest task ({slowest})", echo[slowest], 0.15)
     show("oracle, harmonic mean over 46 tasks", statistics.harmonic_mean(oracle.values()), 0.30)
     show("echo through openfield.run, recorded", recorded_steps_per_call(), 6 * ORIGINAL)
-    show("remote peer, microseconds of CPU a step", remote_microseconds(), 42.0, better="lower")
+    remote, ratio = remote_microseconds()
+    show("remote peer, microseconds of CPU a step", remote, 42.0, better="lower")
+    show("remote peer, times a loop that only sends and receives", ratio, 2.0, better="lower")
     show("whole curriculum by the oracle, calls", curriculum_calls(), 1.5e5, better="lower")
     show("echo, a batch of 1, times the single engine, all micro tasks alike", batch_ratios("echo", 1)[0], 1.0)
     for learner in ("echo", "random"):
@@ -93,8 +97,11 @@ def recorded_steps_per_call() -> float:
     return statistics.median(run(seed) for seed in range(REPEATS))
 
 
-def remote_microseconds() -> float:
-    """Return the CPU time of a step with an unmodified ZeroMQ peer in another process, all of our side included."""
+def remote_microseconds() -> tuple[float, float]:
+    """Return the CPU time of a step with an unmodified ZeroMQ peer in another process, all of our side included.
+
+    The second number is how many times that of `bare_microseconds` it is: the machine and libzmq are most of it.
+    """
 
     def run(steps: int, seed: int) -> float:
         with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +110,25 @@ def remote_microseconds() -> float:
             openfield.run([f"wire:{sys.executable} {PEER} {{port}}"], trials, Path(folder) / "run.sqlite")
             return time.process_time() - start
 
-    return statistics.median((run(STEPS, seed) - run(100, seed)) / (STEPS - 100) * 1e6 for seed in range(REPEATS))
+    both = [((run(STEPS, seed) - run(100, seed)) / (STEPS - 100) * 1e6, bare_microseconds()) for seed in range(REPEATS)]
+    return statistics.median(one for one, _ in both), statistics.median(one / bare for one, bare in both)
+
+
+def bare_microseconds() -> float:
+    """Return the CPU time of a step with the same peer and nothing on our side but two sends and a receive."""
+    with zmq.Context() as context, context.socket(zmq.PAIR) as line:
+        line.linger = 0
+        port = line.bind_to_random_port("tcp://127.0.0.1")
+        with subprocess.Popen([sys.executable, str(PEER), str(port)]) as peer:
+            line.recv()
+            start = time.process_time()
+            for _ in range(STEPS):
+                line.send(b"0")
+                line.send(b"a")
+                line.recv()
+            took = time.process_time() - start
+            peer.kill()
+    return took / STEPS * 1e6
 
 
 def batch_ratios(learner: str, size: int = BATCH) -> tuple[float, float, str]:
