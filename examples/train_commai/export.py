@@ -19,8 +19,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 SYMBOLS, BYTES, SPACE = 128, 256, 32
 HEADS, WINDOW = 7, 768
-RATE, USUAL, SCALE = 1 / 400, 0.03, 0.01
-"""How fast surprise is forgotten; where the belief is one half, and how steep it is there."""
+RATE, USUAL, SCALE = 1 / 50, 0.45, 0.08
+"""How fast surprise is forgotten; where the belief is one half, and how steep it is there.
+
+Where nothing changes, surprise in excess of the expected one has a mean of 0.02 nats and, forgotten at this rate, a
+deviation of 0.09; it stayed below 0.36 in 4,000 steps.
+"""
 
 
 class Graph:
@@ -58,7 +62,7 @@ def write_network(weights: dict[str, Any]) -> onnx.ModelProto:
     graph = Graph()
     width = weights["norm.weight"].shape[0]
     layers, size = sum(name.endswith("join.weight") for name in weights), width // HEADS
-    one, zero = graph.keep([1], np.int64), graph.keep([0], np.int64)
+    one = graph.keep([1], np.int64)
     heard = graph.add("Clip", "observation", graph.keep(0, np.int64), graph.keep(SYMBOLS - 1, np.int64))
     sign = graph.add("Cast", graph.add("Sign", "reward"), to=TensorProto.INT64)
     said_before = graph.add("Add", "own", graph.keep([SPACE], np.int64))  # memory begins with zeros: a space
@@ -68,27 +72,26 @@ def write_network(weights: dict[str, Any]) -> onnx.ModelProto:
     )
     x = graph.add("Add", x, graph.add("Gather", embedded["reward"], graph.add("Add", sign, one)))  # 1, width
     cos, sin = write_rotation(graph, size)
-    places = graph.keep(np.arange(WINDOW).reshape(1, WINDOW, 1), np.int64)
-    here = graph.add("Equal", places, graph.add("Mod", "at", graph.keep([WINDOW], np.int64)))
     row = graph.keep(np.arange(WINDOW).reshape(1, 1, WINDOW), np.int64)
+    place = graph.add("Mod", "at", graph.keep([WINDOW], np.int64))
+    places = [graph.add("Expand", place, graph.keep(shape, np.int64)) for shape in ([HEADS, size, 1], [HEADS, 1, size])]
     unseen = graph.add("Cast", graph.add("Greater", row, "at"), to=TensorProto.FLOAT)
     bias = graph.add("Mul", unseen, graph.keep(-1e9))
-    kept: list[list[str]] = [[], []]
     for layer in range(layers):
         own = {name.removeprefix(f"layers.{layer}."): value for name, value in weights.items()}
-        number = graph.keep(layer, np.int64)
-        past = [graph.add("Gather", name, number, axis=0) for name in ("keys", "values")]
         parts = write_linear(graph, write_norm(graph, x, own, "before_attention"), own, "attention.query_key_value")
         shaped = graph.add("Reshape", parts, graph.keep([3, HEADS, 1, size], np.int64))
         query, key, value = (graph.add("Gather", shaped, graph.keep(each, np.int64), axis=0) for each in range(3))
         query, key = (write_rotated(graph, each, cos, sin) for each in (query, key))
-        now = [graph.add("Where", here, new, old) for new, old in zip((key, value), past, strict=True)]
-        for names, new in zip(kept, now, strict=True):
-            names.append(graph.add("Unsqueeze", new, zero))
-        turned = graph.add("Transpose", now[0], perm=[0, 2, 1])
-        scores = graph.add("Mul", graph.add("MatMul", query, turned), graph.keep(size**-0.5))
+        across = graph.add(
+            "Reshape", key, graph.keep([HEADS, size, 1], np.int64)
+        )  # keys are kept ready to be multiplied
+        keys, values = f"next_keys_{layer}", f"next_values_{layer}"
+        graph.nodes.append(helper.make_node("ScatterElements", [f"keys_{layer}", places[0], across], [keys], axis=2))
+        graph.nodes.append(helper.make_node("ScatterElements", [f"values_{layer}", places[1], value], [values], axis=1))
+        scores = graph.add("Mul", graph.add("MatMul", query, keys), graph.keep(size**-0.5))
         seen = graph.add("Softmax", graph.add("Add", scores, bias), axis=-1)
-        joined = graph.add("Reshape", graph.add("MatMul", seen, now[1]), graph.keep([1, width], np.int64))
+        joined = graph.add("Reshape", graph.add("MatMul", seen, values), graph.keep([1, width], np.int64))
         x = graph.add("Add", x, write_linear(graph, joined, own, "attention.join"))
         inner = write_linear(graph, write_norm(graph, x, own, "before_network"), own, "network.0")
         half = graph.add("Mul", inner, graph.keep(0.5))
@@ -106,8 +109,6 @@ def write_network(weights: dict[str, Any]) -> onnx.ModelProto:
     graph.name(graph.add("Concat", said, others, axis=1), "scores")
     best = graph.add("ArgMax", said, axis=1, keepdims=0)
     graph.name(graph.add("Sub", best, graph.keep([SPACE], np.int64)), "next_own")
-    for name, parts_of in zip(("keys", "values"), kept, strict=True):
-        graph.name(graph.add("Concat", *parts_of, axis=0), f"next_{name}")
     graph.name(graph.add("Add", "at", one), "next_at")
     write_belief(graph, heard, foretold)
     return make_model(graph, layers, size)
@@ -161,12 +162,11 @@ def write_belief(graph: Graph, heard: str, foretold: str) -> None:
 
 def make_model(graph: Graph, layers: int, size: int) -> onnx.ModelProto:
     """Return the model with its inputs and outputs."""
-    ring = [layers, HEADS, WINDOW, size]
+    rings = {"keys": [HEADS, size, WINDOW], "values": [HEADS, WINDOW, size]}
     memory = {
         "own": (TensorProto.INT64, [1]),
         "at": (TensorProto.INT64, [1]),
-        "keys": (TensorProto.FLOAT, ring),
-        "values": (TensorProto.FLOAT, ring),
+        **{f"{name}_{layer}": (TensorProto.FLOAT, ring) for layer in range(layers) for name, ring in rings.items()},
         "foretold": (TensorProto.FLOAT, [1, SYMBOLS]),
         "surprise": (TensorProto.FLOAT, [1]),
     }

@@ -297,6 +297,46 @@ def test_a_detector_on_the_command_line_goes_on_from_its_saved_state(
         turns = [world.step(reply) for world, reply in zip((one, other), replies, strict=True)]
 
 
+class Doubter:
+    """States a belief that is never 0.5 or more, and that rises when its 13th episode begins."""
+
+    def __init__(self) -> None:
+        self.turns = self.episodes = 0
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        self.turns, self.episodes = self.turns + 1, self.episodes + turn.first
+        return of.Reply("left", of.Belief(0.1 + self.turns * 7 % 10 / 100 + 0.2 * (self.episodes > 12)))
+
+    def remember(self, turn: of.Turn, reply: of.Reply) -> None:
+        self.turns, self.episodes = self.turns + 1, self.episodes + turn.first
+
+    def save(self) -> bytes:
+        return bytes(divmod(self.turns, 256)) + bytes([self.episodes])
+
+    def load(self, state: bytes) -> None:
+        self.turns, self.episodes = state[0] * 256 + state[1], state[2]
+
+
+def test_a_belief_of_the_agent_is_calibrated_in_training_and_goes_on_from_its_saved_state(maze: of.Domain[Any]) -> None:
+    (trial,) = maze.trials(1, **SHORT | {"before": 6})
+    spec, world, found = spec_of(maze, trial), maze.world(trial), list[float]()
+    factory = of.with_detector(lambda spec, seed: Doubter(), "cusum(watch=belief)")
+    agent, turn = factory(spec, 1), world.reset()
+    while True:
+        reply = agent(turn)
+        if turn.last:
+            assert reply.belief is not None
+            found.append(reply.belief.highest)
+            if world.over:
+                break
+        state, agent = agent.save(), factory(spec, 1)
+        agent.load(state)
+        turn = world.step(reply)
+    assert max(found[:12]) < 0.5 <= found[-1], "alarms begin with the episode in which the agent doubts more"
+    assert found[12] > max(found[:12])
+    assert not hasattr(agent, "remember"), "a record has the belief of the detector, and not that of the agent"
+
+
 def test_an_agent_without_a_state_has_none_with_a_detector(maze: of.Domain[Any]) -> None:
     spec = spec_of(maze, maze.trials(1)[0])
     assert isinstance(of.with_detector("random", "cusum")(spec, 0), Saves)

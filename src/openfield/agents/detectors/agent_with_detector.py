@@ -16,7 +16,14 @@ from msgspec.structs import replace
 
 from openfield.agents.detectors.catalogue import ChangeDetector, make_detector
 from openfield.agents.detectors.rules import check_share, check_training
-from openfield.agents.detectors.signals import EpisodeDetector, EpisodeScores, Seen, TransitionSurprise, encode_value
+from openfield.agents.detectors.signals import (
+    EpisodeDetector,
+    EpisodeScores,
+    OwnBelief,
+    Seen,
+    TransitionSurprise,
+    encode_value,
+)
 from openfield.agents.policy import Array
 from openfield.core import Agent, Ask, Belief, ChecksSpec, ChecksTrial, Reply, Saves, Spec, Turn
 from openfield.domain import hides_episodes
@@ -56,14 +63,14 @@ class _State(msgspec.Struct, frozen=True):
     """An agent with its detector as it is saved."""
 
     agent: bytes
-    episodes: list[tuple[_Table, _Table, float, _Table]]
+    episodes: list[tuple[_Table, _Table, float, _Table, _Table]]
     """The training episodes of a detector that is not fitted yet."""
     signal: dict[str, _Table] | None
     """What its signal has learned; None before that."""
     training: list[_Table]
     judged: list[_Table]
-    rows: tuple[list[_Table], list[_Table], list[float]]
-    """Observations, actions and rewards of the episode under way."""
+    rows: tuple[list[_Table], list[_Table], list[float], list[float]]
+    """Observations, actions, rewards and own beliefs of the episode under way."""
     total: float
     belief: float
     tested: int
@@ -88,8 +95,9 @@ class WithDetector:
         self._rows: list[Array] = []
         self._actions: list[Array] = []
         self._rewards: list[float] = []
+        self._beliefs: list[float] = []
         self._total = 0.0
-        if hasattr(agent, "remember"):
+        if hasattr(agent, "remember") and not isinstance(detector.signal, OwnBelief):  # a record has not the own belief
             self.remember = self._remember
         if hasattr(agent, "attend"):
             self.attend = agent.attend
@@ -101,6 +109,7 @@ class WithDetector:
         self._look(turn)
         reply = self._agent(turn)
         self._note(turn, reply)
+        self._judge_ended(turn)
         if turn.last is None and turn.ask is not Ask.BELIEF and not self._hidden:
             return Reply(reply.action, note=reply.note)
         return Reply(reply.action, Belief(self._belief), note=reply.note)
@@ -127,16 +136,20 @@ class WithDetector:
         self._look(turn)
         self._agent.remember(turn, reply)  # type: ignore[attr-defined]
         self._note(turn, reply)
+        self._judge_ended(turn)
 
     def _save(self) -> bytes:
         detector, fitted = self._detector, self._fitted
         state = _State(
             self._agent.save(),  # type: ignore[attr-defined]
-            [(_Table.of(one), _Table.of(two), total, _Table.of(four)) for one, two, total, four in self._training],
+            [
+                (_Table.of(rows), _Table.of(actions), total, _Table.of(rewards), _Table.of(beliefs))
+                for rows, actions, total, rewards, beliefs in self._training
+            ],
             {name: _Table.of(value) for name, value in detector.state.items()} if fitted else None,
             [_Table.of(each) for each in detector.training],
             [_Table.of(each) for each in detector.judged],
-            ([_Table.of(each) for each in self._rows], [_Table.of(each) for each in self._actions], self._rewards),
+            (list(map(_Table.of, self._rows)), list(map(_Table.of, self._actions)), self._rewards, self._beliefs),
             self._total,
             self._belief,
             self._tested,
@@ -146,7 +159,10 @@ class WithDetector:
     def _load(self, state: bytes) -> None:
         saved = msgspec.msgpack.decode(_unpack(state), type=_State)
         self._agent.load(saved.agent)  # type: ignore[attr-defined]
-        self._training = [Seen(a.read(), b.read(), total, c.read()) for a, b, total, c in saved.episodes]
+        self._training = [
+            Seen(rows.read(), actions.read(), total, rewards.read(), beliefs.read())
+            for rows, actions, total, rewards, beliefs in saved.episodes
+        ]
         self._fitted = saved.signal is not None
         if saved.signal is not None:
             if saved.signal.keys() != self._detector.state.keys():
@@ -154,15 +170,15 @@ class WithDetector:
             self._detector.state.update({name: table.read() for name, table in saved.signal.items()})
             self._detector.restore(*([each.read() for each in rows] for rows in (saved.training, saved.judged)))
         self._rows, self._actions = ([each.read() for each in rows] for rows in saved.rows[:2])
-        self._rewards, self._total = list(saved.rows[2]), saved.total
+        (self._rewards, self._beliefs), self._total = map(list, saved.rows[2:]), saved.total
         self._belief, self._tested = saved.belief, saved.tested
 
     def _forget(self) -> None:
         """Begin an episode."""
-        self._rows, self._actions, self._rewards, self._total = [], [], [], 0.0
+        self._rows, self._actions, self._rewards, self._beliefs, self._total = [], [], [], [], 0.0
 
     def _look(self, turn: Turn) -> None:
-        """Take note of a turn; at the end of an episode judge it."""
+        """Take note of a turn."""
         if turn.first:
             self._forget()
         self._total += turn.reward
@@ -171,17 +187,23 @@ class WithDetector:
             del self._rows[len(self._actions) :], self._rewards[len(self._actions) :]  # a turn that is shown again
             self._rows.append(row)
             self._rewards.append(float(turn.reward))
-        if (turn.last is not None or (self._hidden and len(self._rows) > PIECE)) and len(self._rows) > 1:
-            actions = np.array(self._actions[: len(self._rows) - 1])
-            seen = Seen(np.array(self._rows), actions, self._total, np.array(self._rewards[1:]))
-            self._judge(seen, turn.phase == "training")
-            self._forget()
 
     def _note(self, turn: Turn, reply: Reply) -> None:
+        """Take note of an answer."""
+        if reply.belief is not None:
+            self._beliefs.append(reply.belief.highest)
         if turn.ask is Ask.ACT and turn.last is None and reply.action is not None:
             action = encode_value(self._spec.actions, reply.action)
             if action.size or self._spec.actions is None:
                 self._actions.append(action)
+
+    def _judge_ended(self, turn: Turn) -> None:
+        """Judge an episode that ends with this turn."""
+        if (turn.last is not None or (self._hidden and len(self._rows) > PIECE)) and len(self._rows) > 1:
+            actions = np.array(self._actions[: len(self._rows) - 1])
+            rewards, beliefs = np.array(self._rewards[1:]), np.array(self._beliefs)
+            self._judge(Seen(np.array(self._rows), actions, self._total, rewards, beliefs), turn.phase == "training")
+            self._forget()
 
     def _judge(self, episode: Seen, training: bool) -> None:
         if training and not self._fitted:

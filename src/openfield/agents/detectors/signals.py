@@ -17,6 +17,8 @@ from openfield.spaces import Choice, Discrete, Fields, Space, Text, Tuple
 
 MAX_OPTIONS = 64
 """Whole numbers up to this many are one-hot."""
+MIN_DOUBT = 1e-6
+"""Beliefs nearer to 0 or 1 have the log odds of this one."""
 Need = Literal["observations", "actions"]
 NO_ROWS: Array = np.zeros(0)
 
@@ -32,6 +34,8 @@ class Seen(NamedTuple):
     """The sum of rewards."""
     rewards: Array = NO_ROWS
     """The reward of each turn."""
+    beliefs: Array = NO_ROWS
+    """What the agent itself believed, for each turn in which it said so."""
 
 
 class EpisodeDetector(Protocol):
@@ -93,6 +97,21 @@ class Rewards(FallingReturn):
     def read(self, episode: Seen) -> Array:
         """Return the rewards of an episode."""
         return make_finite(episode.rewards[:, None])
+
+
+class OwnBelief(FallingReturn):
+    """Watches the belief that the agent states itself, in log odds, of turns in which it does."""
+
+    worse = 1
+
+    def read(self, episode: Seen) -> Array:
+        """Return the beliefs of an episode."""
+        inside = np.clip(episode.beliefs, MIN_DOUBT, 1 - MIN_DOUBT)
+        return np.asarray(np.log(inside / (1 - inside)))[:, None]
+
+    def score(self, episode: Seen) -> float:
+        """Return their mean."""
+        return float(self.read(episode).mean()) if episode.beliefs.size else 0.0
 
 
 class _Deviations:
@@ -231,6 +250,7 @@ class EpisodeScores:
 SIGNALS: dict[str, type[FallingReturn] | type[Actions] | type[ObservationShift] | type[TransitionSurprise]] = {
     "return": FallingReturn,
     "reward": Rewards,
+    "belief": OwnBelief,
     "observation": ObservationShift,
     "action": Actions,
     "transition": TransitionSurprise,
