@@ -24,7 +24,7 @@ from openfield.domains.doom.world import DoomWorld
 ROUNDS = 30
 ROUND_TICKS = 1000
 EPISODES = (100, ROUND_TICKS)
-"""Their ticks: as many as the reference agent needs, and so many that most are played where the system has put engine
+"""Their ticks: as many as the reference agent needs, and enough that most are played where the system has put engine
 and owner for good (`design/decisions.md`)."""
 ACTIONS = {
     "arena": ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing"),

@@ -3,7 +3,8 @@
 The servers are asked by the same client program, one after the other. The echo server runs on Python's own event loop,
 as a person writes one, and on uvloop, which openfield uses where it is installed. A reply is answered when it is
 committed. The figures are ratios within this run: `python bench/bench_serving.py [AGENTS] [SECONDS]`. With
-`--broken COUNT` so many connections are broken off, and the figure is by how much the memory of each server has grown.
+`--broken COUNT` this number of connections is broken off, and the figure is by how much the memory of each server has
+grown.
 """
 
 from __future__ import annotations

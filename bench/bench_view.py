@@ -135,7 +135,7 @@ def measure(work: Callable[[], float]) -> float:
 
 
 def play(path: Path, turns: int, agent: type[Teller] = Teller) -> float:
-    """Play trials with so many turns, and return the seconds it took."""
+    """Play trials with this number of turns, and return the seconds it took."""
     trials = max(1, turns // (2 * 40 * EPISODE_TURNS))
     sizes = {} if turns >= 10_000 else {"turns": 1}
     made = of.trials(DOMAIN, count=trials if turns >= 10_000 else 10, unchanged=0, **sizes)

@@ -1,7 +1,7 @@
 """A disk that is full and too few open files: one line says so, nothing is lost, and the same command goes on.
 
 The room for files is limited as a quota does it (RLIMIT_FSIZE). `--sizes N` [100]: limits of the file's size;
-`--files N` [40]: from 6 to so many open files.
+`--files N` [40]: from 6 to N open files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The conformance kit on environments of every suite of `gym:`, with all their novelties.
 
 Of environments that a suite describes alike one is checked, the one with the shortest name. `--environments N` [0]
-checks the first so many of each suite; 0 means all. Names of environments after the options check only these.
+checks the first N of each suite; 0 means all. Names of environments after the options check only these.
 """
 
 from __future__ import annotations

@@ -18,9 +18,10 @@ from openfield.metrics.summary import AgentResults, Summary
 ALL = "all"
 RETURNS = ("return_before", "return_after")
 """Shown first; an agent has them only where returns have no scale, and so no performance can be made of them."""
-USUAL = (*RETURNS, "before", "after", "concordance", "correct", "delay", "alarmed")
+WITH_CHANGE = (*RETURNS, "before", "after", "concordance", "correct", "delay", "alarmed")
 """The numbers that are shown where the world changes."""
-UNCHANGING = (*RETURNS, "before", "tasks_solved", "steps_to_solve", "borders_found", "border_steps", "other_crossings")
+BORDERS = ("borders_found", "border_steps", "other_crossings")
+WITHOUT_CHANGE = (*RETURNS, "before", "tasks_solved", "steps_to_solve", *BORDERS)
 """The numbers that are shown where nothing changes, or only tasks do."""
 BESIDE = {"before": ("won_before", "score_before"), "after": ("won_after", "score_after")}
 """Shown after a performance, so that dying does not look like doing well: the share of episodes won if it is another
@@ -42,7 +43,7 @@ def name_numbers(wanted: str | Sequence[str] | None, metrics: Sequence[Metric], 
     """
     known = _list_names(metrics)
     if wanted is None:
-        usual = USUAL if asked and len(asked) < len(metrics) else ()
+        usual = WITH_CHANGE if asked and len(asked) < len(metrics) else ()
         return list(dict.fromkeys([*usual, *_list_names(asked)]))
     names = split_names(wanted)
     for name in names:
@@ -74,7 +75,7 @@ def _pick_all(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
     period = "after" if changes else "before"
     won, score = BESIDE[period]
     beside = {period: (won, score) if _differ(period, won, groups) else (score,)}
-    usual = [each for name in (USUAL if changes else UNCHANGING) for each in (name, *beside.get(name, ()))]
+    usual = [each for name in (WITH_CHANGE if changes else WITHOUT_CHANGE) for each in (name, *beside.get(name, ()))]
     found = [known[name] for name in usual if name in known and _has_value(name, groups)]
     return found or [number for number in summary.numbers if _has_value(number.name, groups)][:MAX_UNKNOWN]
 

@@ -14,7 +14,7 @@ from openfield.files.atomic import replacing
 from openfield.journal.fingerprint import fingerprint_plan, write_trial
 from openfield.journal.reader import Run
 from openfield.metrics.catalogue import find_metrics
-from openfield.metrics.selection import UNCHANGING, USUAL, name_numbers
+from openfield.metrics.selection import WITH_CHANGE, WITHOUT_CHANGE, name_numbers
 from openfield.provenance.registration import (
     REGISTRATION_FACT,
     Registration,
@@ -96,7 +96,7 @@ def _name_numbers(plan: Plan, wanted: str | None) -> list[str]:
     else:
         known = {number.name for metric in metrics for number in metric.numbers}
         changes = any(cell.trial.novelty for cell in plan.cells)
-        found = [name for name in (USUAL if changes else UNCHANGING) if name in known]
+        found = [name for name in (WITH_CHANGE if changes else WITHOUT_CHANGE) if name in known]
     aim = plan.stopping.aim if plan.stopping else None
     return list(dict.fromkeys([*found, *([aim.number] if aim and aim.number else [])]))
 

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
-from openfield.metrics.selection import USUAL
+from openfield.metrics.selection import WITH_CHANGE
 from openfield.report.analysis import Analysis, analyse
 from openfield.report.matrix import Matrix, make_campaign_matrix, make_matrix
 from openfield.result import Result
@@ -216,7 +216,7 @@ def score_run(_key: str, result: Result) -> RunScores:
         return RunScores("", lack="its domains share no agents" if several else "no agent has a number")
     better = {number.name: number.better for number in summary.numbers}
     scores = {"score": _list_scores(matrix, None)}
-    for name in USUAL:
+    for name in WITH_CHANGE:
         scores[name] = sorted(_list_scores(matrix, name), key=lambda each: each.value)
         if better.get(name) != "lower":
             scores[name].reverse()

@@ -52,7 +52,7 @@ COLUMNS = {
     "changed": "Changed",
 }
 """What a reader may choose to see of runs, beside their names, tags and notes."""
-USUAL = ("domain", "agents", "novelties", "score", "cells", "changed")
+DEFAULT_COLUMNS = ("domain", "agents", "novelties", "score", "cells", "changed")
 MAX_ROWS = 200
 """How many runs a page lists."""
 
@@ -104,7 +104,7 @@ def read_runs(request: Request) -> RunsPage:
     library, query = library_of(request), request.query_params
     search, domain = query.get("search", "").strip(), query.get("domain", "")
     sort = query.get("sort", "") if query.get("sort", "") in SORTS else "changed"
-    columns = [name for name in COLUMNS if name in query.getlist("column")] or list(USUAL)
+    columns = [name for name in COLUMNS if name in query.getlist("column")] or list(DEFAULT_COLUMNS)
     known = library.entries()
     found = [run for run in known if _fits(run, search.lower().split(), domain)]
     found.sort(key=SORTS[sort], reverse=sort in LATEST_FIRST)
@@ -123,7 +123,7 @@ def read_runs(request: Request) -> RunsPage:
         domains=sorted({name for run in known for name in run.summary.domains}),
         columns=columns,
         known=COLUMNS,
-        usual=USUAL,
+        usual=DEFAULT_COLUMNS,
         editable=library.editable,
     )
 
