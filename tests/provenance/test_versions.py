@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import shutil
 import sys
 from functools import partial
@@ -237,3 +238,13 @@ def test_a_folder_that_is_no_data_is_a_word(home: Path, place: str) -> None:
     (home / "new").write_text("new")
     assert version(source) == before
     assert not [name for name in before.parts if name.startswith("folder")]
+
+
+def test_a_compiled_module_without_its_source_is_code_too(home: Path) -> None:
+    (home / "compiled.py").write_text("import sealed\n\nclass Agent: ...\n")
+    found = []
+    for value in (1, 2):
+        (home / "draft.py").write_text(f"P = {value}\n")
+        py_compile.compile(str(home / "draft.py"), cfile=str(home / "sealed.pyc"), doraise=True)
+        found.append(version("compiled.py:Agent"))
+    assert found[0].differences(found[1]) == ["sealed.pyc"]

@@ -531,6 +531,30 @@ def test_an_edit_while_a_program_plays_is_recorded(path: Path, tmp_path: Path) -
     check_two_versions(path, 3)
 
 
+READER = """
+from pathlib import Path
+from openfield import Reply
+
+class Agent:
+    def __init__(self, spec, seed, weights):
+        self.says = Path(weights).read_text()
+
+    def __call__(self, turn):
+        return Reply(turn.observation["cue"], note=self.says)
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_data_that_change_while_an_agent_plays_are_another_version(path: Path, tmp_path: Path, workers: int) -> None:
+    """A worker loads code once, but every agent reads its weights anew."""
+    (tmp_path / "reader.py").write_text(READER)
+    (tmp_path / "weights").write_text("1")
+    source = f"{tmp_path / 'reader.py'}:Agent(weights={tmp_path / 'weights'})"
+    with pytest.warns(RunWarning, match="mine was edited while it plays"):
+        of.run({"mine": source}, tiny_trials(3), path, workers=workers, watch=edit_at_the_end(tmp_path / "weights"))
+    check_two_versions(path, 3)
+
+
 @pytest.mark.sandbox
 def test_an_edit_while_an_isolated_agent_plays_is_recorded(path: Path, edit: Any) -> None:
     agents = of.isolate({"mine": edit()})

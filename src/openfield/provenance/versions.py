@@ -52,6 +52,7 @@ MAX_FOLDER_FILES, MAX_FOLDER_BYTES = 100_000, 4 << 30
 """A folder with more of either is known by the names, sizes and times of its first files, not by their content."""
 UNCOVERED = (".", "__pycache__")
 """How the names of files and folders in a folder begin that are not part of an agent."""
+CODE_SUFFIXES = (".py", ".pyc", ".so")
 SYSTEM_FOLDERS = (Path("/proc"), Path("/sys"))
 """Their files are not on a disk: reading one may never end."""
 
@@ -72,6 +73,18 @@ class Code:
     def version(self) -> CodeVersion:
         """The parts, as they are recorded."""
         return CodeVersion(self.parts)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there are files or folders that are not code: agents read them whenever they are made."""
+        return any(not _is_code(name) and name.startswith(("file ", "folder ")) for name in self.parts)
+
+    def loaded_as(self, earlier: Code) -> Code:
+        """Return the same data with the code of an earlier time, when this process loaded it."""
+        data = {name: digest for name, digest in self.parts.items() if not _is_code(name)}
+        loaded = Code()
+        loaded.parts = data | {name: digest for name, digest in earlier.parts.items() if _is_code(name)}
+        return loaded
 
     def named(self, name: str) -> Code:
         """Return this code with the name that chooses something in it."""
@@ -157,6 +170,11 @@ class Code:
             if not found and not level:
                 self.imports.add(name.partition(".")[0])
             yield from found
+
+
+def _is_code(part: str) -> bool:
+    """Return whether a part is code, which a process loads once."""
+    return part.startswith(("module ", "package ")) or part.endswith(CODE_SUFFIXES)
 
 
 def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
@@ -460,7 +478,8 @@ def _parse_imports(path: Path, *_: int) -> tuple[tuple[int, str], ...]:
 def _locate(name: str, base: Path) -> Iterator[Path]:
     """Yield the files of a module and of the packages that hold it, as far as they are below a folder."""
     for each in accumulate(name.split("."), "{}/{}".format):
-        places = (base / f"{each}.py", base / each / "__init__.py", *base.glob(f"{each}.*.so"))
+        sources = (base / f"{each}.py", base / each / "__init__.py")
+        places = (*sources, *(place.with_suffix(".pyc") for place in sources), *base.glob(f"{each}.*.so"))
         yield from (place for place in places if place.is_file())
 
 

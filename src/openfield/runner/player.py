@@ -48,6 +48,7 @@ from openfield.trial import with_places
 
 if TYPE_CHECKING:
     from openfield.isolation import Isolation
+    from openfield.provenance.versions import Code
     from openfield.runner.isolation.sandbox import Sandbox
 
 AWAY = "The agent is away:"
@@ -116,7 +117,8 @@ class Player:
         self._interrupted = 0
         self._announced: set[tuple[Path, str]] = set()  # runs and domains that know of each other
         self._factories = dict(factories or {})
-        self._versions: dict[tuple[str, str], str | None] = {}  # fingerprints of agents when they were loaded here
+        self._codes: dict[tuple[str, str], Code | None] = {}  # of agents, when they were loaded here
+        self._data: dict[tuple[str, str], dict[str, str] | None] = {}  # the same with the data that were last read
 
     def stop(self) -> None:
         """End the cell as cancelled after its current turn. A signal handler may call this."""
@@ -238,19 +240,29 @@ class Player:
     def _check_version(self, job: Job, source: AgentSource, domain: Domain[Any]) -> None:
         """Record which version of the agent plays, where its code is loaded, if it is not the one of the plan.
 
-        A program, and an agent that is isolated, is loaded for every cell, any other once in each worker.
+        A program, and an agent that is isolated, is loaded for every cell, any other once in each process, but the data
+        that it is given are read for every cell.
         """
         if job.fingerprint is None or not isinstance(source, AgentText):
             return
-        key, anew = (source.text, domain.name), is_command(source.text) or self._is_isolated(job, source, domain)
-        if anew or (key not in self._versions and multiprocessing.parent_process() is not None):
-            from openfield.provenance.versions import identify_agent
+        from openfield.provenance.versions import identify_agent
 
-            code = identify_agent(source, domain)
-            self._versions[key] = None if code is None else code.version.fingerprint
-        found = self._versions.get(key)
-        if found is None or found == job.fingerprint:
+        key, anew = (source.text, domain.name), is_command(source.text) or self._is_isolated(job, source, domain)
+        if anew or key not in self._codes:
+            self._codes[key] = identify_agent(source, domain)
+        loaded = code = self._codes[key]
+        if not anew and loaded is not None and loaded.has_data:
+            now = identify_agent(source, domain)
+            code = None if now is None else now.loaded_as(loaded)
+            data, before = None if code is None else code.parts, self._data.get(key, loaded.parts)
+            if data != before:
+                self._factories.pop(key, None)  # it may hold a network that was read from them
+            self._data[key] = data
+        if code is None or loaded is None or code.version.fingerprint == job.fingerprint:
             return
+        if not anew and multiprocessing.parent_process() is None and code.parts == loaded.parts:
+            return  # this process loaded it when the run was planned
+        found = code.version.fingerprint
         if job.steps:
             lost = job.steps - 1
             raise AgentDiffers(f"The agent was edited. The trial starts again: {lost} replies are thrown away.")
