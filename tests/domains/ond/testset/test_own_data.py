@@ -130,6 +130,10 @@ def test_folders_that_cannot_be_used_are_told(folder: Path, change: Any, said: s
         ({"data": "nothere"}, "There is no file or folder nothere"),
         ({"known": 6}, "The data have 3 classes; 6 known ones leave none unknown. .*--set known=2"),
         ({"known": 2, "training": 500}, "80 samples of the known classes, too few for training=500.*--set training=26"),
+        (
+            {"known": 2, "training": 20, "round_size": 8, "before": 15, "after": 15},
+            "too few for training=20.* Take fewer: --set before=3 --set after=3",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said_with_what_would(folder: Path, settings: dict[str, Any], said: str) -> None:

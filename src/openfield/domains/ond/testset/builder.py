@@ -322,13 +322,21 @@ class _Drawer:
             if not chances.sum():
                 total = int(np.isin(self.labels, self.known).sum())
                 said = ", ".join(f"{name}={value}" for name, value in self._lengths.items())
+                way = self._shorten(total)
                 raise InvalidInput(
-                    f"The data have {total} samples of the known classes, too few for {said}. Make one of them smaller:"
-                    f" --set training={total // 3}"
+                    f"The data have {total} samples of the known classes, too few for {said}. Take fewer: {way}"
                 )
             label = int(self.rng.choice(self.known, p=chances / chances.sum()))
             chosen.append(self._piles[label].pop())
         return np.array(chosen, np.int64)
+
+    def _shorten(self, total: int) -> str:
+        """Return the settings with which a number of samples of known classes would do."""
+        training, size = self._lengths["training"], self._lengths["round_size"]
+        if training > total // 3:
+            return f"--set training={total // 3}"
+        rounds = max(1, (total - training) // (2 * size))
+        return f"--set before={rounds} --set after={rounds}"
 
     def draw_unknown(self, count: int) -> NDArray[np.int64]:
         """Draw samples of unknown classes."""
