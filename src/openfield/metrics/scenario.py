@@ -42,6 +42,8 @@ class TaskResults(msgspec.Struct, frozen=True):
     task: str
     solved: Estimate
     """The share of trials in which it is solved, the first time it is met."""
+    success: Estimate
+    """The share of its instances that are solved until then, or until the curriculum leaves it."""
     steps: Estimate | None
     """From its first step until it is solved, cut at its own budget."""
     alone: Estimate | None

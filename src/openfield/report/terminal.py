@@ -32,13 +32,10 @@ from openfield.provenance.provenance import Provenance
 from openfield.report import words
 from openfield.report.findings import ScenarioFinding, list_findings
 from openfield.report.matrix import Matrix, make_campaign_matrix
-from openfield.report.words import NONE, Domains
+from openfield.report.words import NONE, OF_TASK, Domains
 
 SHORT = ("Note", "Tags", "Git revision", "Versions")
 """What the terminal says about a command; the page has all of it."""
-
-TASK_COLUMNS = ("solved", "steps", "alone", "transfer", "retention")
-"""The numbers of a task."""
 
 HEADLINES = ("concordance", "correct", "alarmed", "after", "tasks_solved", "borders_found")
 """The numbers of controls that a terminal has room for."""
@@ -317,7 +314,7 @@ def _tasks(results: CurriculumResults) -> Table:
     title = f"Tasks of {results.agent}, {results.task_steps:,} steps each"
     title += f"; version {results.versions}" if results.versions else ""
     table = Table(title=Text(title), title_justify="left")
-    columns = [name for name in TASK_COLUMNS if any(getattr(task, name) is not None for task in results.tasks)]
+    columns = [name for name in OF_TASK if any(getattr(task, name) is not None for task in results.tasks)]
     table.add_column("task")
     for name in columns:
         table.add_column(name, justify="right")

@@ -43,6 +43,16 @@ OUTCOMES = {
 }
 """Each outcome as a reader understands it."""
 
+OF_TASK = {
+    "solved": "Share of trials in which a task is solved",
+    "success": "Share of instances solved",
+    "steps": "Steps to solve",
+    "alone": "Steps to solve a task alone",
+    "transfer": "Transfer",
+    "retention": "Retention",
+}
+"""The numbers of a task of a curriculum, each with a title."""
+
 CONTROLS = (
     "Controls are agents that must fail, and are in no comparison. One that does better than chance (concordance 0.5) "
     "shows a fault of the evaluation; peeker and scout may do so without --isolate, and enumerator without --sealed."

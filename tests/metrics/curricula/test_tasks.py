@@ -107,6 +107,14 @@ def test_a_retest_gives_retention_and_no_time():
     assert (second.solved.mean, second.steps.mean) == (0.0, 400.0)
 
 
+def test_the_share_of_instances_is_of_those_until_a_task_is_solved_or_left():
+    first, second = summarise(play_design(ORDERED, ALONE)).tasks
+    assert (first.success.mean, second.success.mean) == (pytest.approx(5 / 6), pytest.approx(4 / 5 * 5 / 6))
+    trial = make_design(1)[0]
+    again = play_tasks(trial, [(100, True), (100, True)], [(400, False), (60, True)])
+    assert summarise([again]).tasks[0].success.mean == pytest.approx(5 / 6), "without the retest"
+
+
 def test_a_single_task_is_no_curriculum():
     (trial,) = of.trials("commai", 1, tasks="micro4", max_steps=100)
     assert summarise([play_tasks(trial, [(100, True)])]) is None
@@ -132,6 +140,6 @@ def test_quitting_never_pays_in_any_task(which, played):
     )
     results = summarise([*cells[:which], stopped, *cells[which + 1 :]])
     for quitting, going_on in zip(results.tasks, whole.tasks, strict=True):
-        assert [name for name in ("solved", "steps", "alone", "transfer", "retention")
+        assert [name for name in ("solved", "success", "steps", "alone", "transfer", "retention")
                 if not is_no_better(name, quitting, going_on)] == []  # fmt: skip
     assert is_no_better("transfer", results, whole)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from openfield.errors import UnknownName
+import openfield as of
+from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
 from openfield.metrics.summary import Summary
@@ -120,3 +121,23 @@ def test_a_note_is_told_once() -> None:
 def test_bare_agents_are_not_compared() -> None:
     (table,) = list_tables(summarise(play("ada", HIGH), BUILT_IN), {})
     assert table.caption == "maze: swap; 8 trials, conservative 95 % intervals."
+
+
+def test_tasks_of_a_curriculum_stand_below_each_other_and_agents_across(path: Path) -> None:
+    trials = of.trials("commai", 1, novelty="none", tasks=("micro2", "micro4"), task_budget=300, max_steps=600)
+    summary = of.run(["oracle", "silent"], trials, path, workers=0).summary()
+    solved, success, steps = list_tables(summary, {}, "tasks")
+    assert solved.columns == success.columns == steps.columns == ["oracle", "silent"]
+    assert [(name, [cell.value for cell in cells]) for name, cells in solved.rows] == [
+        ("micro2", ["1.00", "0.00"]),
+        ("micro4", ["1.00", "0.00"]),
+    ]
+    assert [cell.value for cell in steps.rows[0][1]] == ["50.00", "300"]
+    assert success.caption.startswith("Share of instances solved; commai: no novelty; 1 trial")
+    assert not solved.notes
+    assert steps.notes, "told once, below the last table"
+
+
+def test_tables_of_tasks_need_a_curriculum() -> None:
+    with pytest.raises(InvalidInput, match="no curriculum of several tasks"):
+        list_tables(summarise(play("ada", HIGH), BUILT_IN), {}, "tasks")

@@ -24,7 +24,7 @@ from openfield.options import MORE
 if TYPE_CHECKING:
     from openfield.result import Result
 
-Columns = Literal["domains", "novelties", "numbers"]
+Columns = Literal["domains", "novelties", "numbers", "tasks"]
 """What stands across in a table."""
 
 SUFFIXES = {"markdown": "md", "latex": "tex"}
@@ -57,7 +57,8 @@ def export(
         numbers: The numbers of a table for a paper or a page: `all`, or names such as before,after,oscr [the six that
             matter most, and returns where there is no scale].
         across: What stands across in such a table: domains, novelties, or the numbers of each scenario [domains if
-            there are several, else novelties, and numbers of a single one].
+            there are several, else novelties, and numbers of a single one]; with tasks, agents, and the tasks of a
+            curriculum below each other.
         selection: What of the runs such a table shows.
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].

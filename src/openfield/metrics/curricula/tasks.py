@@ -16,7 +16,7 @@ import msgspec
 from openfield.capabilities import Curriculum
 from openfield.journal.reader import CellRecord
 from openfield.metrics.confidence_sequences import RATIOS, follow_mean
-from openfield.metrics.curricula.gradual import retention
+from openfield.metrics.curricula.gradual import retention, task_efforts
 from openfield.metrics.curricula.instances import first_instances, steps_to_solve
 from openfield.metrics.performance import assume_curriculum, find_curriculum
 from openfield.metrics.scenario import CurriculumResults, Key, TaskResults, are_of_control, describe_versions
@@ -48,6 +48,8 @@ class TaskCourse(NamedTuple):
     failed: bool
     steps: dict[str, int | None]
     """From the first step of each task that was met until it was solved; None if it was not."""
+    success: dict[str, float]
+    """The share of instances of each task that were solved until it was, or until it was left."""
     kept: dict[str, float]
     """The accuracy in the retest relative to when the task was left."""
 
@@ -102,6 +104,7 @@ def _trace(cell: CellRecord) -> TaskCourse:
         assume_curriculum(cell.trial),
         bool(cell.counts),
         {task: steps_to_solve(found) for task, found in instances.items()},
+        {} if cell.counts else {effort.task: effort.success_rate for effort in task_efforts(cell)},
         {} if cell.counts else retention(cell),
     )
 
@@ -110,10 +113,12 @@ def _summarise_task(
     task: str, ordered: Sequence[TaskCourse], alone: Sequence[TaskCourse], budget: int | None, intervals: Intervals
 ) -> TaskResults:
     solved = _average(ordered, lambda course: float(course.steps.get(task) is not None))
+    success = _average(ordered, lambda course: course.success.get(task, 0.0))
     kept = _average(ordered, lambda course: _retained(course, task))
     return TaskResults(
         task,
         _estimate(solved, (0.0, 1.0), intervals, rate=True),
+        _estimate(success, (0.0, 1.0), intervals, rate=True),
         _estimate(_times(ordered, task, budget), (0.0, budget), intervals) if budget else None,
         _estimate(_times(alone, task, budget), (0.0, budget), intervals) if budget and alone else None,
         _relate([task], ordered, alone, budget, intervals) if budget and alone else None,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
 
-from openfield.errors import UnknownName
+from openfield.errors import InvalidInput, UnknownName
 from openfield.files.atomic import replacing
 from openfield.metrics.metric import Number
 from openfield.metrics.selection import pick_numbers
@@ -37,9 +38,9 @@ LATEX = {
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#])")
 """Signs that Markdown would take for its own."""
 Escape = Callable[[str], str]
-Columns = Across | Literal["numbers"]
-"""What stands across: domains, novelties, or the numbers of one scenario."""
-COLUMNS: tuple[Columns, ...] = (*get_args(Across), "numbers")
+Columns = Across | Literal["numbers", "tasks"]
+"""What stands across: domains, novelties, or the numbers of one scenario; or agents, for each task of a curriculum."""
+COLUMNS: tuple[Columns, ...] = (*get_args(Across), "numbers", "tasks")
 MAX_LETTERS = 70
 """Letters that fit across a page of one column; a wider table is turned if that helps, and else written small."""
 SMALL = 0.7
@@ -147,11 +148,20 @@ def list_tables(summary: Summary, domains: Domains, across: Columns | None = Non
         domains: The domains, for titles.
         across: What stands across: `numbers` of each scenario, or each number in all `novelties` or `domains`. By
             default domains if there are several, novelties of one domain, or numbers if there is only one scenario.
+            `tasks` has a table for each number of a task, with tasks below each other and agents across.
+
+    Raises:
+        UnknownName: There is no such kind of columns.
+        InvalidInput: Nothing is a curriculum of several tasks, and tasks are wanted.
     """
     if across is not None and across not in COLUMNS:
         raise UnknownName("kind of columns", across, COLUMNS, label="Known")
     scenarios = {group.scenario for group in words.split_controls(summary.groups)[0]}
     chosen: Columns = across or (pick_across(summary) if len(scenarios) > 1 else "numbers")
+    if chosen == "tasks":
+        if not (made := list(_list_tasks(summary, domains))):
+            raise InvalidInput("There is no curriculum of several tasks to make tables of tasks.")
+        return _tell_once(made)
     make = _list_scenarios(summary, domains) if chosen == "numbers" else _list_matrices(summary, domains, chosen)
     return _tell_once([_fit(table) for table in make])
 
@@ -223,6 +233,37 @@ def _list_matrices(summary: Summary, domains: Domains, across: Across) -> Iterat
             rows=[(row.name, [*_list_cells(matrix, row), *mean]) for row, mean in zip(matrix.rows, means, strict=True)],
             notes=[matrix.order, *_list_notes(summary, groups)],
         )
+
+
+def _list_tasks(summary: Summary, domains: Domains) -> Iterator[PaperTable]:
+    """Yield a table for each number of the tasks of a scenario: its tasks, and agents across."""
+    for scenario, members in words.group_scenarios(summary):
+        found = {each.agent: each for each in summary.curricula if each.scenario == scenario}
+        known = [group for group in words.split_controls(members)[0] if group.agent in found]
+        groups = words.rank_agents(known, summary.comparisons)
+        names = shorten_agents(group.agent for group in groups)
+        tasks = [{task.task: task for task in found[group.agent].tasks} for group in groups]
+        for name, title in words.OF_TASK.items():
+            columns = [{task: getattr(each, name) for task, each in column.items()} for column in tasks]
+            if not any(estimate is not None for column in columns for estimate in column.values()):
+                continue
+            what = f"{title}; {words.title_domain(scenario, domains)}: {words.describe_novelty(scenario, domains)}"
+            yield PaperTable(
+                label="-".join(("tab", name, scenario.domain, *scenario.novelty)),
+                caption=_write_caption(what, summary, groups, None),
+                columns=[names[group.agent] for group in groups],
+                rows=[
+                    (task, [_show(column.get(task)) for column in columns]) for task in dict.fromkeys(chain(*columns))
+                ],
+                notes=_list_notes(summary, groups),
+            )
+
+
+def _show(estimate: Estimate | None) -> TableCell:
+    """Return an estimate as a cell, or the sign for a missing one."""
+    if estimate is None or estimate.mean is None:
+        return TableCell(words.NONE if estimate is None else str(estimate))
+    return TableCell(estimate.figure, str(estimate).removeprefix(estimate.figure))
 
 
 def _list_cells(matrix: Matrix, row: MatrixRow) -> Iterator[TableCell]:

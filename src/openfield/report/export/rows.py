@@ -23,6 +23,7 @@ from openfield.metrics.performance import read_return
 from openfield.metrics.scenario import CurriculumResults
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.report import words
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 OF_CELL, OF_TRIAL = ("agent", "repeat", "person", "outcome"), ("domain", "version", "seed")
 OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended", "strength", "change")
 """Columns that show a field of a cell, its trial or an episode as it is."""
-OF_TASK = ("solved", "steps", "alone", "transfer", "retention")
-"""The numbers of a task in a curriculum; a table calls them `task_solved` and so on."""
 BLOCK_ROWS = 10_000
 """Rows that are in memory at a time."""
 Responses = Mapping[str, Sequence[float | None]]
@@ -206,7 +205,7 @@ def list_estimates(summary: Summary) -> Iterator[EstimateRow]:
         if tasks.transfer is not None:
             yield _describe_estimate(summary, tasks, "task_transfer", tasks.transfer)
         for each in tasks.tasks:
-            for name in OF_TASK:
+            for name in words.OF_TASK:
                 if (estimate := getattr(each, name)) is not None:
                     yield _describe_estimate(summary, tasks, f"task_{name}", estimate, each.task)
 
