@@ -440,8 +440,8 @@ def _write(process: ChangeProcess) -> str:
         return f"with probability {numbers['probability']}{turns}"
     sign = ":" if process.shape == "points" else "="
     usual = SHAPES[process.shape].parameters
-    told = [f"{name}{sign}{value}" for name, value in numbers.items() if not _is_usual(usual.get(name), value)]
-    return f"as {process.shape}({', '.join(told)}){turns}"
+    parts = [f"{name}{sign}{value}" for name, value in numbers.items() if not _is_usual(usual.get(name), value)]
+    return f"as {process.shape}({', '.join(parts)}){turns}"
 
 
 def _is_usual(parameter: Parameter | None, value: str) -> bool:

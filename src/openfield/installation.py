@@ -54,12 +54,12 @@ def install_line(extra: str) -> str:
 def find_source() -> tuple[Path | None, bool]:
     """Return the clone or the archive that openfield was installed from, and whether it is used from there (`-e`)."""
     with suppress(PackageNotFoundError, ValueError, TypeError):
-        told = json.loads(distribution("openfield").read_text("direct_url.json") or "{}")
-        url = urlsplit(told.get("url", ""))
+        origin = json.loads(distribution("openfield").read_text("direct_url.json") or "{}")
+        url = urlsplit(origin.get("url", ""))
         place = Path(url2pathname(url.path))
-        if url.scheme == "file" and "dir_info" in told and (place / "pyproject.toml").exists():
-            return place, bool(told["dir_info"].get("editable"))
-        if url.scheme == "file" and "archive_info" in told and place.is_file():
+        if url.scheme == "file" and "dir_info" in origin and (place / "pyproject.toml").exists():
+            return place, bool(origin["dir_info"].get("editable"))
+        if url.scheme == "file" and "archive_info" in origin and place.is_file():
             return place, False
     return None, False
 

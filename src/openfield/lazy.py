@@ -72,8 +72,8 @@ def _list_exports(module: str) -> list[str]:
     """Return the `__all__` of a module, and do not import it: `pickle` asks modules for names as it lists them."""
     spec = find_spec(module)
     source = Path(spec.origin).read_text("utf-8") if spec is not None and spec.origin else ""
-    told = [node for node in ast.parse(source).body if isinstance(node, ast.Assign | ast.AugAssign)]
-    lists = [node.value for node in told if "__all__" in ast.unparse(node).split("=")[0]]
+    assignments = [node for node in ast.parse(source).body if isinstance(node, ast.Assign | ast.AugAssign)]
+    lists = [node.value for node in assignments if "__all__" in ast.unparse(node).split("=")[0]]
     return [name for each in lists for name in ast.literal_eval(each)]
 
 

@@ -143,11 +143,11 @@ class Result:
         from openfield.report.words import describe_novelty
 
         tables = draw_tables(self._usual, self.domains, "html")
-        told = [
+        findings = [
             (f"{scenario.domain}: {describe_novelty(scenario, self.domains)}", " ".join(each.text for each in found))
             for scenario, found in list_findings(self._usual)
         ]
-        return render("notebook.html", {"title": self._title, "findings": told, "tables": tables})
+        return render("notebook.html", {"title": self._title, "findings": findings, "tables": tables})
 
     @property
     def _title(self) -> str:
@@ -272,8 +272,8 @@ class Result:
         telling = {key for key, played in group_cells(scored).items() if counts_beliefs(played)}
         for cell in scored:
             found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
-            told = (scenario_of(cell), cell.agent) in telling
-            yield cell, {n.name: found.get(n.name) if told or not n.belief else None for n in numbers}
+            is_reported = (scenario_of(cell), cell.agent) in telling
+            yield cell, {n.name: found.get(n.name) if is_reported or not n.belief else None for n in numbers}
 
     def to_pandas(self, rows: RowKind = "estimates", **options: Unpack[NumberChoice]) -> pandas.DataFrame:
         """Return a table of pandas, with the columns of `openfield export`.

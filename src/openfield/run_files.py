@@ -160,10 +160,10 @@ def check_verdicts(run: Run) -> Iterator[str]:
     for attempt in run.attempts() if verdicts else ():
         rule = _rule_of(find(attempt.trial.domain), attempt.trial)
         for episode in attempt.episodes:
-            told = verdicts.pop((attempt.cell, attempt.number, episode.number), None)
-            if told is not None and rule is not None and told != (episode.belief and rule(episode.belief)):
-                said = "there is no belief" if episode.belief is None else f"its belief says {not told}"
-                yield f"{attempt.place}, episode {episode.number}: detected is recorded as {told}; {said}."
+            recorded = verdicts.pop((attempt.cell, attempt.number, episode.number), None)
+            if recorded is not None and rule is not None and recorded != (episode.belief and rule(episode.belief)):
+                said = "there is no belief" if episode.belief is None else f"its belief says {not recorded}"
+                yield f"{attempt.place}, episode {episode.number}: detected is recorded as {recorded}; {said}."
     for cell, attempted, number in verdicts:
         yield f"Cell {cell}, attempt {attempted}, episode {number} is not entered, but has a verdict."
 

@@ -173,8 +173,8 @@ class Quitter(Doubter):
                 raise RuntimeError(f"I give up: my last {self._patience} episodes went badly.")
             self._scores.append(0.0)
         if turn.phase == "test":
-            told = turn.feedback.get("performance") if isinstance(turn.feedback, dict) else None
-            self._scores[-1] = self._scores[-1] + turn.reward if told is None else float(told)
+            performance = turn.feedback.get("performance") if isinstance(turn.feedback, dict) else None
+            self._scores[-1] = self._scores[-1] + turn.reward if performance is None else float(performance)
         return super().believe(turn)
 
     def _does_badly(self) -> bool:

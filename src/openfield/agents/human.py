@@ -63,8 +63,8 @@ class LineHuman:
         """Ask until a line is an action or a belief."""
         while True:
             line = self._ask(self._writer.prompt(turn))
-            if told := self._writer.explain(line):
-                self._say(told)
+            if answer := self._writer.explain(line):
+                self._say(answer)
             elif line.startswith("?"):
                 if (belief := self._read_belief(line)) is not None:
                     return Reply(None, belief)
@@ -79,8 +79,8 @@ class LineHuman:
         except ValueError as error:
             if turn.ask is Ask.READY:
                 return True
-            told = str(error)
-            self._say(f"{told[:1].upper()}{told[1:]}. Type ? for help.")
+            problem = str(error)
+            self._say(f"{problem[:1].upper()}{problem[1:]}. Type ? for help.")
             return None
 
     def _ask_belief(self, turn: Turn) -> Belief | None:

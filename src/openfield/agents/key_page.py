@@ -164,8 +164,8 @@ def make_page(spec: Spec, writer: TurnWriter | None = None) -> KeyPage | LinePag
 def read_names(task: str, numbers: Sequence[int]) -> list[str]:
     """Return the names of numbered actions in a task, as in `left (0) or right (1)`; the numbers if some lack one."""
     named = {int(found[2]): found[1] for found in _NUMBERED.finditer(task)}
-    told = all(number in named for number in numbers)
-    return [named[number] if told else str(number) for number in numbers]
+    all_named = all(number in named for number in numbers)
+    return [named[number] if all_named else str(number) for number in numbers]
 
 
 def bind_keys(names: Sequence[str], actions: Sequence[Any]) -> list[KeyAction]:
@@ -219,8 +219,8 @@ def _find_words(writer: TurnWriter) -> Callable[[Turn], Mapping[str, str]]:
         return describe_turn
 
     def describe(turn: Turn) -> dict[str, str]:
-        told = "" if turn.feedback is None else writer.describe_feedback(turn.feedback)
-        seen = "\n".join(part for part in (told, writer.describe_observation(turn.observation).text) if part)
+        feedback = "" if turn.feedback is None else writer.describe_feedback(turn.feedback)
+        seen = "\n".join(part for part in (feedback, writer.describe_observation(turn.observation).text) if part)
         return {"you see": seen} | ({"reward": f"{turn.reward:g}"} if turn.reward else {})
 
     return describe

@@ -94,9 +94,9 @@ def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> tuple[lis
     words = [word.replace("{host}", host).replace("{port}", str(port)) for word in split_command(f"wire:{command}")]
     if not hasattr(wire, "command"):
         return words, []
-    told = list(wire.command(words, cell))  # a protocol that is configured otherwise than by host and port
-    folders = [Path(word.rpartition("=")[2]).parent for word in told if word not in words]
-    return told, [*folders, *(link.resolve() for folder in folders for link in folder.iterdir() if link.is_symlink())]
+    full = list(wire.command(words, cell))  # a protocol that is configured otherwise than by host and port
+    folders = [Path(word.rpartition("=")[2]).parent for word in full if word not in words]
+    return full, [*folders, *(link.resolve() for folder in folders for link in folder.iterdir() if link.is_symlink())]
 
 
 async def _start(command: str, host: str, port: int, wire: Any, cell: Cell, guard: Guard) -> Process:

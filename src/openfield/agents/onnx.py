@@ -153,11 +153,11 @@ class Network:
 
     def __call__(self, shown: Any) -> Any:
         """Return the action for what the network is shown."""
-        told = dict(zip(self._wanted, self._session.run(self._wanted, self._feed(shown)), strict=True))
-        self._memory = {name: told[f"next_{name}"] for name in self._blank}
+        outputs = dict(zip(self._wanted, self._session.run(self._wanted, self._feed(shown)), strict=True))
+        self._memory = {name: outputs[f"next_{name}"] for name in self._blank}
         if self.states_beliefs:
-            self.belief = min(1.0, max(0.0, float(np.asarray(told["belief"]).reshape(()))))
-        given = np.asarray(told[self._chosen])
+            self.belief = min(1.0, max(0.0, float(np.asarray(outputs["belief"]).reshape(()))))
+        given = np.asarray(outputs[self._chosen])
         if not np.all(np.isfinite(given)):
             raise AgentProtocol(f"The output {self._chosen} is not a finite number.")
         if self._bounds is not None:
@@ -255,8 +255,8 @@ def _find_part(given: Any, example: Mapping[str, Any]) -> Input:
         return _fit(given, given.name, np.asarray(example[given.name]))
     fitting = [name for name, part in example.items() if _find_shaper(given.shape, np.shape(part)) is not None]
     if len(fitting) != 1:
-        told = f"{len(fitting)} fields of the observation fit" if fitting else "no field of the observation fits"
-        raise InvalidInput(f"{told} its input {_describe(given)}.")
+        problem = f"{len(fitting)} fields of the observation fit" if fitting else "no field of the observation fits"
+        raise InvalidInput(f"{problem} its input {_describe(given)}.")
     return _fit(given, fitting[0], np.asarray(example[fitting[0]]))
 
 

@@ -135,9 +135,9 @@ class TurnWriter:
 
     def show(self, turn: Turn) -> str:
         """Return a turn as a terminal shows it: described, with pictures drawn as text."""
-        told = self.describe(turn)
-        drawn = draw_beside({f"picture {number}": draw_as_text(image) for number, image in enumerate(told.images, 1)})
-        return f"{told.text}\n{drawn}" if drawn else told.text
+        shown = self.describe(turn)
+        drawn = draw_beside({f"picture {number}": draw_as_text(image) for number, image in enumerate(shown.images, 1)})
+        return f"{shown.text}\n{drawn}" if drawn else shown.text
 
     def prompt(self, turn: Turn) -> str:
         """Return what asks a person for a line; empty if this turn needs none. It is called after `show`."""

@@ -234,8 +234,8 @@ class _Merge:
             steps, chain = self._db.execute(f"{chunk} LIMIT 1", (cell, number)).fetchone() or (0, b"")
             for late, link in self._late(schema, cell, number):
                 steps, chain = late.first + late.count, link
-            told = self._db.execute(episodes, (cell, number)).fetchall()
-            found.append(_Record(number, outcome, steps, chain, (outcome, note, told)))
+            rows = self._db.execute(episodes, (cell, number)).fetchall()
+            found.append(_Record(number, outcome, steps, chain, (outcome, note, rows)))
         return found
 
     def _steps(self, schema: str, cell: str, attempt: int) -> Iterator[RawStep]:

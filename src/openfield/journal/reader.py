@@ -97,8 +97,8 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def steps(self) -> int:
         """The steps of the world, if it reports them: a reply without an action takes a turn, and may take no step."""
-        told = self.detail.get("steps") if isinstance(self.detail, dict) else None
-        return told if isinstance(told, int) and told >= 0 else self.turns
+        steps = self.detail.get("steps") if isinstance(self.detail, dict) else None
+        return steps if isinstance(steps, int) and steps >= 0 else self.turns
 
 
 class StatedBeliefs(msgspec.Struct, frozen=True):

@@ -375,8 +375,8 @@ def unpack(chunk: Chunk) -> bytes:
     except OversizedChunk as error:
         raise OversizedChunk(f"A chunk of the record is too large ({_place(chunk)}): {error}.") from None
     if has_too_many_values(steps):
-        told = f"it holds more than {MAX_VALUES:,} values"
-        raise OversizedChunk(f"A chunk of the record is too large ({_place(chunk)}): {told}.")
+        reason = f"it holds more than {MAX_VALUES:,} values"
+        raise OversizedChunk(f"A chunk of the record is too large ({_place(chunk)}): {reason}.")
     return steps
 
 

@@ -318,8 +318,8 @@ def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
     if episode.detected is not None:
         db.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)", (*row[:3], episode.detected))
     if episode.strength is not None:
-        told = (*row[:3], episode.strength, episode.change)
-        db.execute("INSERT OR REPLACE INTO strengths VALUES (?, ?, ?, ?, ?)", told)
+        values = (*row[:3], episode.strength, episode.change)
+        db.execute("INSERT OR REPLACE INTO strengths VALUES (?, ?, ?, ?, ?)", values)
 
 
 def _begin(db: sqlite3.Connection, cell: str, fingerprint: str | None) -> int:

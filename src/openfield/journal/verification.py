@@ -139,7 +139,7 @@ def find_false_steps(chunks: Iterable[tuple[Chunk, bytes]]) -> Iterator[str]:
         OversizedChunk: A chunk is too large. The others are not read: reading many takes for ever.
     """
     expected, chain = 0, b""
-    for chunk, told in chunks:
+    for chunk, recorded in chunks:
         place = f"Cell {chunk.cell}, attempt {chunk.attempt}"
         chain = extend_chain(chain, digest_chunk(chunk))
         if chunk.first != expected:
@@ -147,11 +147,11 @@ def find_false_steps(chunks: Iterable[tuple[Chunk, bytes]]) -> Iterator[str]:
         else:
             try:
                 read_chunk(chunk)
-                if told != chain:
+                if recorded != chain:
                     yield f"{place}: turns {chunk.first} to {chunk.first + chunk.count - 1} do not fit their chain."
             except DamagedRun as error:
                 yield str(error)
-        expected, chain = chunk.first + chunk.count, told
+        expected, chain = chunk.first + chunk.count, recorded
 
 
 def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str]:
@@ -161,15 +161,15 @@ def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str
     except OpenfieldError as error:
         yield f"{attempt.place}: its turns cannot have been played. {error}"
         return
-    for number, (told, true) in enumerate(itertools.zip_longest(attempt.episodes, made)):
+    for number, (recorded, true) in enumerate(itertools.zip_longest(attempt.episodes, made)):
         place = f"{attempt.place}, episode {number}"
-        if told is None or (true is not None and told.number > number):
+        if recorded is None or (true is not None and recorded.number > number):
             yield f"{place} is missing, although its turns are recorded."
             return
-        if true is None or told.number != number:
+        if true is None or recorded.number != number:
             yield f"{place} is recorded, but no turns end it."
             return
-        yield from _compare(place, told, true)
+        yield from _compare(place, recorded, true)
     yield from _find_false_outcome(attempt, ended)
     if attempt.outcome == "truncated":
         yield from _find_false_note(attempt, ended, limited)
@@ -324,34 +324,34 @@ def find_false_turns(attempt: Attempt, make_world: Callable[[Trial], World], ste
 
 def _comparing(steps: Iterable[RawStep], world: World) -> Iterator[RawStep]:
     """Yield steps one by one, and compare the truth of the world that each has led to."""
-    told = Truth()
+    recorded = Truth()
     for number, step in enumerate(steps):
-        told = step.truth or told
+        recorded = step.truth or recorded
         yield step
-        if not is_same_truth(world.truth, told):
+        if not is_same_truth(world.truth, recorded):
             raise ReplayMismatch(f"The truth of turn {number} differs from the recorded one.")
 
 
-def _compare(place: str, told: Episode, true: EpisodeEnd) -> Iterator[str]:
+def _compare(place: str, recorded: Episode, true: EpisodeEnd) -> Iterator[str]:
     for name in COMPARED:
-        one, other = getattr(told, name), getattr(true, name)
+        one, other = getattr(recorded, name), getattr(true, name)
         if not _is_same(one, other):
             yield f"{place}: {name} is recorded as {_shorten(one)}; its turns say {_shorten(other)}."
 
 
-def _is_same(told: Any, true: Any) -> bool:
+def _is_same(recorded: Any, true: Any) -> bool:
     """Compare a recorded value with one computed from turns, which hold digests of large arrays."""
-    if ENCODER.encode(told) == ENCODER.encode(true):
+    if ENCODER.encode(recorded) == ENCODER.encode(true):
         return True
-    if isinstance(true, dict) and true.keys() == {"array", "shape", "dtype"} and isinstance(told, list):
+    if isinstance(true, dict) and true.keys() == {"array", "shape", "dtype"} and isinstance(recorded, list):
         try:
-            return array_digest(np.array(told, dtype=true["dtype"])) == true
+            return array_digest(np.array(recorded, dtype=true["dtype"])) == true
         except (TypeError, ValueError, OverflowError):
             return False
-    if isinstance(true, dict) and isinstance(told, dict):
-        return told.keys() == true.keys() and all(_is_same(told[key], true[key]) for key in true)
-    if isinstance(true, list) and isinstance(told, list):
-        return len(told) == len(true) and all(map(_is_same, told, true))
+    if isinstance(true, dict) and isinstance(recorded, dict):
+        return recorded.keys() == true.keys() and all(_is_same(recorded[key], true[key]) for key in true)
+    if isinstance(true, list) and isinstance(recorded, list):
+        return len(recorded) == len(true) and all(map(_is_same, recorded, true))
     return False
 
 

@@ -62,18 +62,18 @@ def _names(found: dict[int, float], level: int) -> bool:
 def _levels(belief: Belief) -> dict[int, float]:
     """Return the probability of each level that a belief names; a level below 0 means no opinion."""
     try:
-        told = msgspec.convert(_characterization(belief).get("level", []), list[_Level], strict=False)
+        levels = msgspec.convert(_characterization(belief).get("level", []), list[_Level], strict=False)
     except msgspec.ValidationError:
-        told = []  # an agent may say anything
-    if told:
-        return _distribution(told)
+        levels = []  # an agent may say anything
+    if levels:
+        return _distribution(levels)
     return {belief.level: 1.0} if belief.level is not None and belief.level >= 0 else {}
 
 
-def _distribution(told: list[_Level]) -> dict[int, float]:
+def _distribution(levels: list[_Level]) -> dict[int, float]:
     """Return levels as probabilities from 0 to 1 whose sum is at most 1."""
     shares: dict[int, float] = {}
-    for one in told:
+    for one in levels:
         share = min(max(one.probability, 0.0), 1.0) if math.isfinite(one.probability) else 0.0
         shares[one.level_number] = shares.get(one.level_number, 0.0) + share
     total = max(math.fsum(shares.values()), 1.0)
@@ -82,10 +82,12 @@ def _distribution(told: list[_Level]) -> dict[int, float]:
 
 def _words_right(belief: Belief, known: list[dict[str, Any]]) -> float | None:
     """Return the share of words that match the best of the right descriptions; None if there are no words."""
-    told = _characterization(belief)
-    if not any(told.get(word) for word in WORDS):
+    stated = _characterization(belief)
+    if not any(stated.get(word) for word in WORDS):
         return None
-    return max((sum(told.get(word) == right.get(word) for word in WORDS) / len(WORDS) for right in known), default=None)
+    return max(
+        (sum(stated.get(word) == right.get(word) for word in WORDS) / len(WORDS) for right in known), default=None
+    )
 
 
 def _characterization(belief: Belief) -> Mapping[str, Any]:

@@ -227,8 +227,8 @@ def read_return(episode: Episode) -> float | None:
 
 def _told(episodes: Iterable[Episode], name: str) -> list[float]:
     """Return a number of the episodes whose worlds report it; one that was not played has none."""
-    told = (_details(episode).get(name) for episode in episodes)
-    return [float(value) for value in told if isinstance(value, int | float) and math.isfinite(value)]
+    values = (_details(episode).get(name) for episode in episodes)
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
 
 
 def measure_winning(cell: CellRecord) -> dict[str, float | None]:

@@ -74,8 +74,8 @@ class CurriculumResults(msgspec.Struct, frozen=True):
 def scenario_of(cell: CellRecord) -> Scenario:
     """Return the scenario of a cell."""
     trial = cell.trial
-    told = [f"red_light={trial.red_light}"] if isinstance(trial.red_light, str) else []
-    settings = ", ".join(write_settings(trial.settings) + told)
+    red_light = [f"red_light={trial.red_light}"] if isinstance(trial.red_light, str) else []
+    settings = ", ".join(write_settings(trial.settings) + red_light)
     return Scenario(trial.domain, trial.novelty, bool(trial.red_light), settings, _is_loose(trial))
 
 

@@ -295,9 +295,9 @@ def _correct_over_agents(groups: Sequence[AgentResults]) -> Iterator[AgentResult
             if each.p is not None:
                 families.setdefault((group.scenario, name), {})[group.agent] = each.p
     corrected = {
-        key: dict(zip(told, correct_by_holm([*told.values()]), strict=True))
-        for key, told in families.items()
-        if len(told) > 1
+        key: dict(zip(family, correct_by_holm([*family.values()]), strict=True))
+        for key, family in families.items()
+        if len(family) > 1
     }
     for group in groups:
         found = {
@@ -482,8 +482,8 @@ def counts_beliefs(cells: Iterable[CellRecord]) -> bool:
 def find_published(cell: CellRecord) -> dict[str, float | None]:
     """Return the numbers of an imported trial of which nothing else is known; empty for any other."""
     detail = cell.episodes[0].detail if cell.trial.imported is not None and cell.episodes else None
-    told = detail.get("published") if isinstance(detail, dict) else None
-    known = told.items() if isinstance(told, dict) else ()
+    published = detail.get("published") if isinstance(detail, dict) else None
+    known = published.items() if isinstance(published, dict) else ()
     return {name: float(value) for name, value in known if isinstance(value, int | float) and math.isfinite(value)}
 
 

@@ -74,8 +74,8 @@ def _check_reach(rule: StoppingRule, plan: Plan, agents: Sequence[str]) -> None:
     """Refuse a rule that no result of all planned trials could meet."""
     most = max(count_by_scenario(plan), default=0)
     if most < MIN_TRIALS:
-        told = f"{say_count(most, 'trial')} that may change, and an interval takes {MIN_TRIALS}"
-        raise InvalidInput(f"{rule.words} can never be met: there {'is' if most == 1 else 'are'} {told}.")
+        available = f"{say_count(most, 'trial')} that may change, and an interval takes {MIN_TRIALS}"
+        raise InvalidInput(f"{rule.words} can never be met: there {'is' if most == 1 else 'are'} {available}.")
     aim = rule.aim
     bounds = _find_bounds(plan, aim) if aim is not None and aim.number else GAP
     if aim is not None and bounds is not None:

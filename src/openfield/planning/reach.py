@@ -45,11 +45,11 @@ def _find_least_bet(trials: int) -> float:
 
 def say_reach(trials: int, stops: bool = False) -> str:
     """Return in words what a number of trials can show at best."""
-    least, told = find_least_difference(trials, stops), say_count(trials, "trial")
+    least, counted = find_least_difference(trials, stops), say_count(trials, "trial")
     if least is None:
         enough = next(count for count in range(trials + 1, 50) if find_least_difference(count, stops) is not None)
-        return f"{told}: no difference between agents can be seen, below {enough} trials none can"
-    return f"{told}: only differences above {math.ceil(1000 * least) / 1000:.2g} can be seen"
+        return f"{counted}: no difference between agents can be seen, below {enough} trials none can"
+    return f"{counted}: only differences above {math.ceil(1000 * least) / 1000:.2g} can be seen"
 
 
 def count_by_scenario(plan: Plan) -> list[int]:

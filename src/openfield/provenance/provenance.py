@@ -160,26 +160,26 @@ def read_provenance(facts: Mapping[str, str], path: str | Path) -> list[Provenan
         raise DamagedRun(f"{path} is damaged: a record of how it was made cannot be read: {error}.") from None
 
 
-def latest_versions(told: Iterable[Provenance]) -> dict[tuple[str, str], CodeVersion]:
+def latest_versions(provenance: Iterable[Provenance]) -> dict[tuple[str, str], CodeVersion]:
     """Return the latest known version of every agent, by domain and name."""
     return {
         (domain, name): version
-        for each in told
+        for each in provenance
         for domain, agents in each.agents.items()
         for name, version in agents.items()
     }
 
 
 def mark_versions(
-    cells: Iterable[CellRecord], told: Sequence[Provenance], agents: Mapping[str, str | None]
+    cells: Iterable[CellRecord], provenance: Sequence[Provenance], agents: Mapping[str, str | None]
 ) -> Iterator[CellRecord]:
     """Yield cells that say whether the latest known version of their agent played them.
 
     Agents without a source were not started by openfield, which knows no version of them. A version that no command
     had was made by an edit while the run went on.
     """
-    latest = latest_versions(told)
-    had = {version.fingerprint for each in told for agents in each.agents.values() for version in agents.values()}
+    latest = latest_versions(provenance)
+    had = {version.fingerprint for each in provenance for agents in each.agents.values() for version in agents.values()}
     for cell in cells:
         known = latest.get((cell.trial.domain, cell.agent))
         if cell.player is None:
@@ -190,12 +190,12 @@ def mark_versions(
         yield msgspec.structs.replace(cell, version=mark) if mark else cell
 
 
-def split_versions(cells: Iterable[CellRecord], told: Iterable[Provenance]) -> Iterator[CellRecord]:
+def split_versions(cells: Iterable[CellRecord], provenance: Iterable[Provenance]) -> Iterator[CellRecord]:
     """Yield cells whose agents have another name for each version, so that no number is of two versions.
 
     The latest known version keeps the name, or the first one if that played nothing.
     """
-    known, latest = list(cells), latest_versions(told)
+    known, latest = list(cells), latest_versions(provenance)
     players: dict[tuple[str, str], dict[str, None]] = {}
     for cell in known:
         if cell.player is not None:
@@ -213,22 +213,22 @@ def split_versions(cells: Iterable[CellRecord], told: Iterable[Provenance]) -> I
 def find_false_players(run: Run) -> Iterator[str]:
     """Yield the attempts that an agent played which no recorded command had, and agents that became controls."""
     try:
-        told, sources = read_provenance(run.facts, run.path), run.agents
+        provenance, sources = read_provenance(run.facts, run.path), run.agents
     except DamagedRun as error:
         yield str(error)
         return
-    for (_, name), version in latest_versions(told).items():
+    for (_, name), version in latest_versions(provenance).items():
         if is_control(sources.get(name)) != is_control(version.parts.get("name")):
             yield f"Whether the agent '{name}' is a control is not what the command said that played it."
     known = {
         (domain, name, version.fingerprint)
-        for each in told
+        for each in provenance
         for domain, agents in each.agents.items()
         for name, version in agents.items()
     }
-    cells, players = run.cells(with_episodes=False) if told else [], run.players()
+    cells, players = run.cells(with_episodes=False) if provenance else [], run.players()
     places = {cell.id: (cell.trial.domain, cell.agent) for cell in cells}
-    for (cell, attempt), player in players.items() if told else ():
+    for (cell, attempt), player in players.items() if provenance else ():
         if (*places[cell], player) not in known:
             yield f"Cell {cell}, attempt {attempt}: no recorded command had the agent that played it, {player}."
     started = {(domain, name) for domain, name, _ in known if sources.get(name) is not None}
@@ -241,7 +241,7 @@ def read_revision(folder: Path) -> tuple[str, bool]:
     """Return the git revision of a folder and whether files were changed since; nothing where git cannot say."""
     words = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain=v2", "--branch"]
     with suppress(OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        told = subprocess.run(  # noqa: S603 - a program of the user's, found as their shell finds it
+        lines = subprocess.run(  # noqa: S603 - a program of the user's, found as their shell finds it
             [*words, "--untracked-files=no"],
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -250,9 +250,9 @@ def read_revision(folder: Path) -> tuple[str, bool]:
             check=True,
             encoding="utf-8",
         ).stdout.splitlines()
-        revision = next((line.split()[2] for line in told if line.startswith("# branch.oid ")), "")
+        revision = next((line.split()[2] for line in lines if line.startswith("# branch.oid ")), "")
         if re.fullmatch(r"[0-9a-f]{40,64}", revision):
-            return revision, not all(line.startswith("#") for line in told)
+            return revision, not all(line.startswith("#") for line in lines)
     return "", False
 
 

@@ -73,13 +73,13 @@ def write_remarks(run: Path, remarks: EditedRemarks) -> None:
         draft.write_bytes(data + b"\n")
 
 
-def join_remarks(told: Sequence[Provenance], *runs: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def join_remarks(provenance: Sequence[Provenance], *runs: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the tags and the notes of a run: those that readers wrote, or those that its commands recorded.
 
     Of several runs together it is those that were recorded.
     """
-    recorded = tuple(dict.fromkeys(tag for each in told for tag in each.tags))
-    notes = tuple(each.note for each in told if each.note)
+    recorded = tuple(dict.fromkeys(tag for each in provenance for tag in each.tags))
+    notes = tuple(each.note for each in provenance if each.note)
     try:
         edited = read_remarks(runs[0]) if len(runs) == 1 else None
     except InvalidInput as error:

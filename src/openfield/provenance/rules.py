@@ -98,9 +98,9 @@ def known_rules(facts: Mapping[str, str], name: str) -> Domain[Any] | DomainRule
 
 def find_false_rules(facts: Mapping[str, str], domain: Domain[Any]) -> Iterator[str]:
     """Yield the recorded rules of a domain that the domain itself contradicts. Its words may change with versions."""
-    told, true = read_rules(facts, domain.name), describe_domain(domain)
+    recorded, true = read_rules(facts, domain.name), describe_domain(domain)
     for name in COMPARED if f"rules {domain.name}" in facts else ():
-        one, other = getattr(told, name), getattr(true, name)
+        one, other = getattr(recorded, name), getattr(true, name)
         if one != other:
             yield f"The rules of the domain '{domain.name}': {name} is recorded as {one}; the domain says {other}."
 

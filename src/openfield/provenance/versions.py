@@ -275,10 +275,10 @@ def digest_folder(path: Path) -> str:
     for name, (size, changed) in zip(entries[:MAX_FOLDER_FILES], sizes, strict=False):
         place = path / name
         if place.is_dir():
-            told = ascii(os.readlink(place))
+            content = ascii(os.readlink(place))
         else:
-            told = digest_file(place) if by_content else f"{size} {changed}"
-        digest.update(msgspec.json.encode((os.fsencode(name), told)))
+            content = digest_file(place) if by_content else f"{size} {changed}"
+        digest.update(msgspec.json.encode((os.fsencode(name), content)))
     return digest.hexdigest()
 
 

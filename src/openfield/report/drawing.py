@@ -100,16 +100,16 @@ def draw_overlay(curves: Sequence[AgentCurves], label: str, sources: Mapping[str
     first, last = share_range(shown)
     margin = min(MAX_MARGIN, 24 + 8 * max(len(each.name) for each in shown))
     names = LABEL_GAP * len(shown)  # so that all find a place beside the lines
-    told = any(point.belief is not None for each in shown for point in each.mean)
-    axis = 0 if told else 14  # without a panel below, the axis of episodes is here
+    has_beliefs = any(point.belief is not None for each in shown for point in each.mean)
+    axis = 0 if has_beliefs else 14  # without a panel below, the axis of episodes is here
     frames = [
         Frame(first, last, 720, max(178, names + 34) + axis, 30, margin, 22, 8 + axis),
         Frame(first, last, 720, max(130, names + 48), 30, margin, 22, 22),
     ]
     onset = any(each.onset for each in shown)
-    body = _draw_panel(frames[0], shown, "performance", onset, not told, sources)
-    height = frames[0].height + (frames[1].height if told else 0)
-    if told:
+    body = _draw_panel(frames[0], shown, "performance", onset, not has_beliefs, sources)
+    height = frames[0].height + (frames[1].height if has_beliefs else 0)
+    if has_beliefs:
         lower = _draw_panel(frames[1], shown, "belief", onset, True, sources)
         body += f'<g transform="translate(0 {frames[0].height})">{lower}</g>'
     return _wrap_curves(body, frames[0], height, label, shown, "crowded" if len(shown) > MAX_UNCROWDED else "")
@@ -549,8 +549,10 @@ def _draw_mark(mark: Mark, frame: Frame, at: float, high: float) -> str:
     if mark.interval:
         low, top = (frame.y(end / high) for end in mark.interval)
         drawn += f'<path class="i" d="M{x} {low}V{top}"/>'
-    told = escape(f"{mark.agent}, {mark.place}: {mark.value:.4g}")
-    return f'{drawn}<circle class="i" cx="{x}" cy="{frame.y(mark.value / high)}" r="3.5"><title>{told}</title></circle>'
+    label = escape(f"{mark.agent}, {mark.place}: {mark.value:.4g}")
+    return (
+        f'{drawn}<circle class="i" cx="{x}" cy="{frame.y(mark.value / high)}" r="3.5"><title>{label}</title></circle>'
+    )
 
 
 # A study of objectives: drawings that are also files of their own

@@ -57,11 +57,11 @@ def write_findings(
 
 def list_findings(summary: Summary) -> list[tuple[Scenario, list[ScenarioFinding]]]:
     """Return the findings of each scenario; controls are left out."""
-    told = []
+    written = []
     for scenario, members in group_scenarios(summary):
         agents = rank_agents(split_controls(members)[0], summary.comparisons)
-        told.append((scenario, _make_writer(summary, scenario, agents, brief=False).write(agents)))
-    return told
+        written.append((scenario, _make_writer(summary, scenario, agents, brief=False).write(agents)))
+    return written
 
 
 def sum_up(summary: Summary, scenario: Scenario, agents: Sequence[AgentResults]) -> str:
@@ -130,9 +130,9 @@ class _Writer:
 
     def _tell_returns(self, groups: Sequence[AgentResults], number: str, when: str, before: Estimate | None) -> str:
         """Tell returns, which rank no agent."""
-        told = [f"{self._show(_get(group, number))} for {self._names[group.agent]}" for group in groups[:MAX_NAMED]]
+        returns = [f"{self._show(_get(group, number))} for {self._names[group.agent]}" for group in groups[:MAX_NAMED]]
         was = "" if before is None else f", and was {self._show(before)} before{'' if self._brief else ' it'}"
-        return f"{f'{when.strip().capitalize()} the' if when else 'The'} mean return is {_join(told)}{was}"
+        return f"{f'{when.strip().capitalize()} the' if when else 'The'} mean return is {_join(returns)}{was}"
 
     def _tell_only(self, group: AgentResults, number: str, when: str, before: Estimate | None) -> str:
         after = _get(group, number)
@@ -235,11 +235,11 @@ class _Writer:
 def _tell_alarms(group: AgentResults, brief: bool) -> str:
     """Return how often an agent raised a false alarm, in trials before they change and in those that do not change."""
     early, twins = _find(group, "alarmed"), _find(group, "alarmed_unchanged")
-    told = [f"before it in {_tell_share(early)}"] if early is not None and early.mean else []
-    told += [f"in {_tell_share(twins)} in which nothing changes"] if twins is not None and twins.mean else []
-    if not told:
+    alarms = [f"before it in {_tell_share(early)}"] if early is not None and early.mean else []
+    alarms += [f"in {_tell_share(twins)} in which nothing changes"] if twins is not None and twins.mean else []
+    if not alarms:
         return ""
-    return ", but also raises false alarms" if brief else f", but raises a false alarm {' and '.join(told)}"
+    return ", but also raises false alarms" if brief else f", but raises a false alarm {' and '.join(alarms)}"
 
 
 def _tell_delay(delay: float, brief: bool) -> str:

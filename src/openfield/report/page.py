@@ -197,7 +197,7 @@ def render_page(
 def _make_page(
     title: str, cells: Sequence[CellRecord], domains: Domains, summary: Summary, options: ReportOptions
 ) -> RunPage:
-    told = [describe_provenance(each) for each in options.provenance]
+    described = [describe_provenance(each) for each in options.provenance]
     tags, notes = join_remarks(options.provenance, *options.paths)
     about = RunSummary(
         run=title,
@@ -211,8 +211,8 @@ def _make_page(
     return RunPage(
         run=RunEntry("", Path(title), about, title),
         analysis=analysis,
-        provenance=told[: -MAX_COMMANDS - 1 : -1],
-        earlier=max(0, len(told) - MAX_COMMANDS),
+        provenance=described[: -MAX_COMMANDS - 1 : -1],
+        earlier=max(0, len(described) - MAX_COMMANDS),
         counts=_count(cells, summary, analysis.episodes)
         | {name: text for name, text in options.facts.items() if len(text) <= MAX_FACT},
         facts={name: text for name, text in options.facts.items() if len(text) > MAX_FACT},

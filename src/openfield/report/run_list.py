@@ -78,9 +78,9 @@ def summarise_run(path: Path) -> RunSummary | None:
         changed = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M:%S} UTC"
         with Run(path) as run, run.snapshot():
             facts, counts = run.facts, run.counts()
-            told = read_provenance(facts, path)
+            provenance = read_provenance(facts, path)
             scenarios, agents = run.scenarios(), run.agents
-            tags, notes = join_remarks(told, path)
+            tags, notes = join_remarks(provenance, path)
             return RunSummary(
                 run=str(path),
                 domains=tuple(sorted({domain for domain, _ in scenarios})),

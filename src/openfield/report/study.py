@@ -232,8 +232,8 @@ def _counts_table(study: Study) -> StudyTable:
         if row.transitions is not None:
             sizes = [f"{row.transitions:,}", *(f"{row.distinct.get(size, 0):,}" for size in SIZES)]
             null = row_null(row)
-            told = [null.get(title, "–") for title in NULL_TITLES]
-            body.append([row.environment, row.agent, *sizes, *told, row.saturation or "–"])
+            nulls = [null.get(title, "–") for title in NULL_TITLES]
+            body.append([row.environment, row.agent, *sizes, *nulls, row.saturation or "–"])
     note = (
         "The null of empowerment shuffles actions within inputs 200 times: mean and 95 % of the shuffles. The excess "
         "is the value minus that mean; it is not identifiable where visits are too few to be near the truth."

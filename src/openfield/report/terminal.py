@@ -76,8 +76,8 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     for _, members in groupby(summary.totals, key=lambda group: group.scenario.domain):
         groups = list(members)
         title = words.title_domain(groups[0].scenario, domains)
-        told = "All scenarios together, each trial counted once"
-        parts += [Text(title, style="bold").append(f"\n{told}", style="not bold"), _Results(summary, groups)]
+        subtitle = "All scenarios together, each trial counted once"
+        parts += [Text(title, style="bold").append(f"\n{subtitle}", style="not bold"), _Results(summary, groups)]
     if matrix := make_campaign_matrix(summary, domains):
         title = "All domains" if matrix.shared is None else f"All domains: {matrix.shared.title}"
         parts += [Text(title, style="bold"), _Fitted(partial(_matrix, matrix)), Text(matrix.explain(), style="dim")]
@@ -105,8 +105,8 @@ def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
         shown = _pick_telling(pick_numbers(summary, groups))
         lines = [["", *(words.name_number(number, scenario)[0] for number in shown)]]
         for group in words.rank_agents(groups, summary.comparisons)[:MAX_AGENTS]:
-            told = (words.format_estimate(group.estimates.get(number.name), number, group) for number in shown)
-            lines.append([names[group.agent], *told])
+            texts = (words.format_estimate(group.estimates.get(number.name), number, group) for number in shown)
+            lines.append([names[group.agent], *texts])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         yield from ("  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
         if len(groups) > MAX_AGENTS:
@@ -117,12 +117,12 @@ def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
         yield words.OPEN
 
 
-def render_provenance(told: Sequence[Provenance]) -> RenderableType:
+def render_provenance(provenance: Sequence[Provenance]) -> RenderableType:
     """Return how a run was made, in few lines: the latest command, and how many there were before it."""
-    if not told:
+    if not provenance:
         return Text()
-    known = words.describe_provenance(told[-1])
-    before = f", after {len(told) - 1} earlier" if len(told) > 1 else ""
+    known = words.describe_provenance(provenance[-1])
+    before = f", after {len(provenance) - 1} earlier" if len(provenance) > 1 else ""
     text = Text(f"Made by {known['Command']} ({known['Started']}{before})", style="dim")
     rest = "; ".join(f"{title.lower()}: {value}" for title, value in known.items() if title in SHORT)
     return text.append(f"\n{rest}") if rest else text
@@ -158,8 +158,8 @@ def _heading(scenario: Scenario, groups: list[AgentResults], domains: Domains) -
 
 def _findings(scenario: Scenario, findings: Mapping[Scenario, Sequence[ScenarioFinding]]) -> list[Text]:
     """Return the results of a scenario, as a paragraph."""
-    told = " ".join(finding.text for finding in findings[scenario])
-    return [Text(told)] if told else []
+    text = " ".join(finding.text for finding in findings[scenario])
+    return [Text(text)] if text else []
 
 
 class _Results:
@@ -339,10 +339,10 @@ def _comparisons(comparisons: list[Comparison], groups: list[AgentResults], narr
         table.add_column(title)
     for one in comparisons:
         estimates = (Text(str(each)) for each in (one.difference, one.improvement))
-        told = words.format_corrected(one), words.describe_basis(one)
+        texts = words.format_corrected(one), words.describe_basis(one)
         table.add_row(
             *map(Text, (names[one.first], names[one.second])),
             *(_fold(each, LINES) if narrow else each for each in estimates),
-            *map(Text, ("\n".join(told),) if narrow else told),
+            *map(Text, ("\n".join(texts),) if narrow else texts),
         )
     return table

@@ -151,9 +151,9 @@ def count_trials(estimate: Estimate, number: Number | None, group: AgentResults)
 
     It goes without saying if it is the number of all trials or of the changed ones, and not left to the agent.
     """
-    told = estimate.n < MIN_TRIALS and estimate.low is None
+    explained = estimate.n < MIN_TRIALS and estimate.low is None
     usual = estimate.n in ((group.people,) if group.people else (group.trials, group.trials - group.unchanged))
-    return None if estimate.mean is None or told or (usual and not (number and number.partial)) else estimate.n
+    return None if estimate.mean is None or explained or (usual and not (number and number.partial)) else estimate.n
 
 
 def format_estimate(estimate: Estimate | None, number: Number, group: AgentResults) -> str:
@@ -167,8 +167,8 @@ def format_estimate(estimate: Estimate | None, number: Number, group: AgentResul
 def format_trials(group: AgentResults) -> str:
     """Return how many trials of a group change, how many do not, and how many people played them."""
     changed = group.trials - group.unchanged
-    told = f"{changed} changed, {group.unchanged} unchanged" if group.unchanged else str(group.trials)
-    return f"{told}, {format_units(group.people, people=True)}" if group.people else told
+    counts = f"{changed} changed, {group.unchanged} unchanged" if group.unchanged else str(group.trials)
+    return f"{counts}, {format_units(group.people, people=True)}" if group.people else counts
 
 
 def describe_basis(comparison: Comparison) -> str:
@@ -257,21 +257,21 @@ def format_outcomes(outcomes: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no cells"
 
 
-def describe_provenance(told: Provenance) -> dict[str, str]:
+def describe_provenance(provenance: Provenance) -> dict[str, str]:
     """Return the record of a command, by title; missing parts are left out."""
-    versions = ", ".join(f"{name} {version}" for name, version in told.versions.items())
-    revision = told.revision[:12] + (" with changes" if told.dirty else "")
+    versions = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
+    revision = provenance.revision[:12] + (" with changes" if provenance.dirty else "")
     agents = ", ".join(
-        f"{name} {version.fingerprint}" for each in told.agents.values() for name, version in each.items()
+        f"{name} {version.fingerprint}" for each in provenance.agents.values() for name, version in each.items()
     )
     found = {
-        "Command": told.command,
-        "Started": told.started,
-        "Note": told.note,
-        "Tags": ", ".join(told.tags),
-        "Git revision": revision if told.revision else "",
+        "Command": provenance.command,
+        "Started": provenance.started,
+        "Note": provenance.note,
+        "Tags": ", ".join(provenance.tags),
+        "Git revision": revision if provenance.revision else "",
         "Versions": versions,
-        "Machine": told.machine,
+        "Machine": provenance.machine,
         "Agents": agents,
     }
     return {title: escape_controls(text) for title, text in found.items() if text}

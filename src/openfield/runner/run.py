@@ -120,8 +120,8 @@ def _say_calls_paid_twice(plan: Plan, players: Players) -> None:
         cells = sum(cell.agent == agent for cell in plan.cells)
         most = "" if at_once is None else f", up to {min(max(at_once, 1), cells)} of {cells},"
         text = f"{agent} {asks} and has no remember(). If the run is stopped, the calls of the"
-        told = f"{text} trials under way{most} are made and paid for again when it is resumed. {REMEMBER}"
-        warnings.warn(told, RunWarning, stacklevel=3)
+        message = f"{text} trials under way{most} are made and paid for again when it is resumed. {REMEMBER}"
+        warnings.warn(message, RunWarning, stacklevel=3)
 
 
 @contextmanager

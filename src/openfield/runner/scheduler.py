@@ -297,8 +297,8 @@ class CellScheduler:
         elif differs:
             self._changed = f"Cell {entry.cell}: {entry.note}"
         if entry.outcome == "superseded":
-            told = f"{self._cells[entry.cell].agent}, cell {entry.cell}: {entry.note}"
-            warnings.warn(told, RunWarning, stacklevel=4)
+            message = f"{self._cells[entry.cell].agent}, cell {entry.cell}: {entry.note}"
+            warnings.warn(message, RunWarning, stacklevel=4)
         if again or entry.outcome == "superseded" or (differs and self._retry):
             self._put_in_line([entry.cell])
         else:
@@ -354,8 +354,10 @@ class CellScheduler:
                 found.setdefault((cell.trial.domain, cell.agent), []).append(status.player)
         if not found:
             return
-        told = read_provenance(self._reader.facts, self._journal.path)
-        known = {each.fingerprint: each for one in told for agents in one.agents.values() for each in agents.values()}
+        provenance = read_provenance(self._reader.facts, self._journal.path)
+        known = {
+            each.fingerprint: each for one in provenance for agents in one.agents.values() for each in agents.values()
+        }
         for pair, players in found.items():
             before, now = known.get(players[-1]), self._plan.codes[pair].version
             why = "" if before is None else f" ({', '.join(before.differences(now))} changed)"

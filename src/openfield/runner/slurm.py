@@ -35,8 +35,8 @@ _ARRAY = Template("""\
 #SBATCH --open-mode=append
 #SBATCH --output=$play_log
 $options
-player=; told=
-trap 'told=yes; [ -n "$$player" ] && kill -TERM "$$player" 2>/dev/null' TERM  # its time is nearly up
+player=; warned=
+trap 'warned=yes; [ -n "$$player" ] && kill -TERM "$$player" 2>/dev/null' TERM  # its time is nearly up
 share=$$SLURM_ARRAY_TASK_ID
 kept=$shares/$stage-$$share.sqlite
 scratch=$$(mktemp -d "$${SLURM_TMPDIR:-$${TMPDIR:-/tmp}}/openfield-$$SLURM_JOB_ID-XXXXXX") || exit 1
@@ -50,12 +50,12 @@ keep() {  # the copy appears whole or not at all
 
 $openfield run $experiment --share "$$share/$of$suffix" --output "$$file"$workers &
 player=$$!
-[ -n "$$told" ] && kill -TERM "$$player"
+[ -n "$$warned" ] && kill -TERM "$$player"
 wait "$$player"; status=$$?
 while kill -0 "$$player" 2>/dev/null; do wait "$$player"; status=$$?; done
 [ -f "$$file" ] && keep && echo "This share is kept in $$kept. The file named above is gone with the task."
 rm -rf "$$scratch"
-if [ "$$status" -eq $stopped ] || { [ "$$status" -ne 0 ] && [ -n "$$told" ]; }; then
+if [ "$$status" -eq $stopped ] || { [ "$$status" -ne 0 ] && [ -n "$$warned" ]; }; then
   scontrol requeue "$${SLURM_ARRAY_JOB_ID}_$$SLURM_ARRAY_TASK_ID" && sleep 600
 fi
 exit "$$status"

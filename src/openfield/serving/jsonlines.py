@@ -273,8 +273,8 @@ def _show(turn: Turn) -> _TurnMessage:
 
 
 def _told(reply: Reply) -> dict[str, Any]:
-    told = {"action": reply.action, "belief": reply.belief}
-    return told if reply.note is None else {**told, "note": reply.note}
+    message = {"action": reply.action, "belief": reply.belief}
+    return message if reply.note is None else {**message, "note": reply.note}
 
 
 def _line(**message: Any) -> bytes:

@@ -238,12 +238,12 @@ def _find_leaks(evidence: Evidence) -> Iterator[str]:
     names = {name.partition(":")[0] for trial in trials for name in bare_names(trial.novelty)}
     common = leaks.find_common(found.values()) if len(names) > 1 else set()
     sure = {name_trial(trial): _confirm(evidence, trial, found[name_trial(trial)], common) for trial in trials}
-    told = {place: [name for name in sure if place in sure[name]] for left in sure.values() for place in left}
-    shown = {place: sure[names[0]][place] for place, names in told.items()}
-    binary = {place for place in told if leaks.is_binary(place, shown[place])}
-    telling = (place for place, names in told.items() if len(names) == len(sure) or place in binary)
+    found_by = {place: [name for name in sure if place in sure[name]] for left in sure.values() for place in left}
+    shown = {place: sure[names[0]][place] for place, names in found_by.items()}
+    binary = {place for place in found_by if leaks.is_binary(place, shown[place])}
+    telling = (place for place, names in found_by.items() if len(names) == len(sure) or place in binary)
     for place in leaks.pick_innermost(telling):
-        yield leaks.describe_difference(place, shown[place], told[place])
+        yield leaks.describe_difference(place, shown[place], found_by[place])
 
 
 def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[KeyPath]) -> Differences:

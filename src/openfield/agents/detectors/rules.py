@@ -81,9 +81,9 @@ def measure_scores(scores: Sequence[float]) -> ScoreDistribution:
 def check_training(count: int, wanted: int = MIN_TRAINING) -> None:
     """Refuse too few training episodes."""
     if count < wanted:
-        told = f"A detector needs {wanted} training episodes, and saw {count}."
+        problem = f"A detector needs {wanted} training episodes, and saw {count}."
         more = f"or let it take the first of the test with 'warmup={max(6, wanted)}' in its brackets"
-        raise InvalidInput(f"{told} Make trials with more, such as --set training=20, {more}.")
+        raise InvalidInput(f"{problem} Make trials with more, such as --set training=20, {more}.")
 
 
 def read_held_out(signal: Signal, episodes: Sequence[Seen]) -> list[Array]:

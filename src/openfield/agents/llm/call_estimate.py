@@ -78,33 +78,33 @@ def estimate_plan(plan: Plan, left: Sequence[Cell]) -> dict[str, CallEstimate]:
 def _estimate(factory: LanguageModelFactory, domain: Domain[Any], trials: list[Trial]) -> CallEstimate:
     sample = _play(factory, domain, trials[0])
     times = len(trials) / sample.played
-    told, written = sum(sample.tokens_in) * times, sum(sample.tokens_out) * times
+    tokens_in, written = sum(sample.tokens_in) * times, sum(sample.tokens_out) * times
     prices = factory.prompt.prices
-    cost = None if prices is None else (told * prices[0] + written * prices[1]) / 1e6
-    return CallEstimate(math.ceil(len(sample.tokens_in) * times), math.ceil(told + written), len(trials), cost)
+    cost = None if prices is None else (tokens_in * prices[0] + written * prices[1]) / 1e6
+    return CallEstimate(math.ceil(len(sample.tokens_in) * times), math.ceil(tokens_in + written), len(trials), cost)
 
 
 def _play(factory: LanguageModelFactory, domain: Domain[Any], trial: Trial) -> _Sample:
     """Play some turns of a trial with random answers. Nothing is recorded, and no model is asked."""
     spec, rng = spec_of(domain, trial), random.Random(0)
-    writer, told, written = find_writer(factory.domain, spec), list[int](), list[int]()
+    writer, tokens_in, written = find_writer(factory.domain, spec), list[int](), list[int]()
 
     def ask(question: ModelQuestion) -> ModelAnswer:
         text = _answer(writer, question, rng)
-        told.append(count_tokens(question.messages))
+        tokens_in.append(count_tokens(question.messages))
         written.append(ANSWER_TOKENS + len(text) // TOKEN_CHARACTERS)
         return ModelAnswer(text)
 
     agent, episodes, until = LanguageModel(writer, ask, factory.prompt), 0, time.monotonic() + MAX_SECONDS
     with closing(make_world(domain, trial)) as world:
         rollout = Rollout(world)
-        while not rollout.over and (not told or (time.monotonic() < until and len(told) < MAX_CALLS)):
+        while not rollout.over and (not tokens_in or (time.monotonic() < until and len(tokens_in) < MAX_CALLS)):
             episodes += rollout.turn.last is not None
             try:
                 rollout.reply(agent(rollout.turn))
             except AgentFault:  # a random answer may be none
                 break
-    return _Sample(told, written, 1.0 if rollout.over else measure_part(trial, episodes, rollout.turns))
+    return _Sample(tokens_in, written, 1.0 if rollout.over else measure_part(trial, episodes, rollout.turns))
 
 
 def _answer(writer: TurnWriter, question: ModelQuestion, rng: random.Random) -> str:

@@ -69,8 +69,8 @@ class LanguageModelFactory:
 
     def __init__(self, model: str, domain: Domain[Any], parameters: ModelParameters) -> None:
         self.model, self.domain, self.parameters = model, domain, parameters
-        told = {name: getattr(parameters, name) for name in ("temperature", "top_p", "max_tokens")}
-        self._options: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+        sampling = {name: getattr(parameters, name) for name in ("temperature", "top_p", "max_tokens")}
+        self._options: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
         self._options |= {"extra_body": parameters.body} if parameters.body else {}
         paid = parameters.price_in is not None or parameters.price_out is not None
         self.prompt = PromptOptions(

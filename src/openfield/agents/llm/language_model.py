@@ -169,8 +169,8 @@ class LanguageModel:
         for key in wanted:
             if values.get(key) is None:
                 raise ValueError(f'"{key}" is missing')
-        told = values.get("world_changed")
-        belief = None if told is None else Belief(read_probability(told))
+        stated = values.get("world_changed")
+        belief = None if stated is None else Belief(read_probability(stated))
         action = self._writer.read(values["action"]) if "action" in keys else None
         if self._prompt.notes and isinstance(values.get("notes"), str):
             self._notes = values["notes"][:MAX_NOTES]
@@ -204,17 +204,17 @@ class _Exchange:
     @property
     def note(self) -> dict[str, Any]:
         """The record of the calls."""
-        told = sum(answer.tokens_in for answer in self._answers)
+        tokens_in = sum(answer.tokens_in for answer in self._answers)
         written = sum(answer.tokens_out for answer in self._answers)
         note: dict[str, Any] = {
             "calls": len(self._answers),
-            "tokens_in": told,
+            "tokens_in": tokens_in,
             "tokens_out": written,
             "seconds": round(sum(answer.seconds for answer in self._answers), 6),
             "transcript": self._transcript,
         }
         if self._prompt.prices is not None:
-            note["cost"] = (told * self._prompt.prices[0] + written * self._prompt.prices[1]) / 1e6
+            note["cost"] = (tokens_in * self._prompt.prices[0] + written * self._prompt.prices[1]) / 1e6
         if failures := [each for answer in self._answers for each in answer.failures]:
             note["failures"] = failures
         if not all(answer.counted for answer in self._answers):

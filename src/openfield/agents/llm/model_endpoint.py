@@ -168,11 +168,11 @@ class ModelEndpoint:
         text = getattr(message, "content", None) or ""
         thinking = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None) or ""
         usage = getattr(given, "usage", None)
-        told, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-        counted = isinstance(told, int) and isinstance(written, int)
+        tokens_in, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        counted = isinstance(tokens_in, int) and isinstance(written, int)
         if not counted:
-            told, written = count_tokens(question.messages), len(f"{text}{thinking}") // TOKEN_CHARACTERS + 1
-        return ModelAnswer(str(text), told or 0, written or 0, round(seconds, 6), str(thinking), counted)
+            tokens_in, written = count_tokens(question.messages), len(f"{text}{thinking}") // TOKEN_CHARACTERS + 1
+        return ModelAnswer(str(text), tokens_in or 0, written or 0, round(seconds, 6), str(thinking), counted)
 
     def _read(self, response: Any) -> Any:
         """Return the answer of an endpoint that has begun to answer, in one piece or in several.
@@ -188,9 +188,9 @@ class ModelEndpoint:
         except transport.TransportError as error:
             raise ValueError(f"its answer broke off: {error or type(error).__name__}") from error
 
-    def _begins_to_stream(self, status: int, told: str) -> bool:
+    def _begins_to_stream(self, status: int, explanation: str) -> bool:
         """Return whether an endpoint refused a question because it answers only piece by piece: then it may."""
-        if self._streams or status not in (400, 422, 501) or "stream" not in told.casefold():
+        if self._streams or status not in (400, 422, 501) or "stream" not in explanation.casefold():
             return False
         self._streams = True
         return True
@@ -214,33 +214,33 @@ class ModelEndpoint:
         late = isinstance(error, self._errors.APITimeoutError)
         return late and type(error.__cause__).__name__ not in ("ConnectTimeout", "PoolTimeout")
 
-    def _refuse(self, status: int, told: str, left: int) -> int:
+    def _refuse(self, status: int, explanation: str, left: int) -> int:
         """Return how many tries are left after a failure, or raise the error it means.
 
         Args:
             status: The status of the endpoint's answer; 0 without an answer.
-            told: The endpoint's explanation.
+            explanation: The endpoint's explanation.
             left: How many tries were left.
         """
         again = status in TRIED_AGAIN
         if again and left > 0:
             return left - 1
-        if status == 400 and "context" in told.casefold():
-            raise QuestionTooLong(told)
+        if status == 400 and "context" in explanation.casefold():
+            raise QuestionTooLong(explanation)
         if again or not self._answered or status in (401, 403, 404):
-            raise self._away(told)
-        raise AgentProtocol(f"{self.model} refuses the question: {told}")
+            raise self._away(explanation)
+        raise AgentProtocol(f"{self.model} refuses the question: {explanation}")
 
-    def _stops_asking_for_schema(self, status: int, told: str, question: ModelQuestion) -> bool:
+    def _stops_asking_for_schema(self, status: int, explanation: str, question: ModelQuestion) -> bool:
         """Return whether an endpoint refused a question because of its schema: then none is sent any more."""
-        named = "response_format" in told.casefold() or "schema" in told.casefold()
+        named = "response_format" in explanation.casefold() or "schema" in explanation.casefold()
         if status not in (400, 404, 422, 501) or not named or question.schema is None or not self._structured:
             return False
         self._structured = False
         return True
 
-    def _away(self, told: str) -> AgentAway:
-        return AgentAway(f"{self.model} at {self.address} does not answer: {told.rstrip('.')}.")
+    def _away(self, explanation: str) -> AgentAway:
+        return AgentAway(f"{self.model} at {self.address} does not answer: {explanation.rstrip('.')}.")
 
 
 @cache

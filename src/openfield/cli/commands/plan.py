@@ -100,8 +100,8 @@ def plan(
     if drawn is not None:
         PaperFigure(trace_widths(needs)).save(drawn)
     if json:
-        told = {name: each._asdict() for name, each in spending.items()}
-        print_json({"detect": detect, "power": power, "needs": needs, "spending": told})
+        listed = {name: each._asdict() for name, each in spending.items()}
+        print_json({"detect": detect, "power": power, "needs": needs, "spending": listed})
         return
     _print_needs(needs, detect, power)
     _print_spending(needs, spending)

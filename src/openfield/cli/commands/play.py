@@ -136,8 +136,8 @@ class _Asked:
         if self.is_game:
             from openfield.view.play.game import deal_game
 
-            told = self.changes.experiment
-            settings = {**self.changes.usual_settings, **told.get("settings", {})}
+            experiment = self.changes.experiment
+            settings = {**self.changes.usual_settings, **experiment.get("settings", {})}
             return deal_game(self.domain, self.agent, self.path, settings), {}
         if not self.file:
             return options.make(self.domain, self.changes, self.path, 1, **limits)

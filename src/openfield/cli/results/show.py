@@ -87,8 +87,8 @@ def _show_sources(run: Run, wanted: list[str], as_json: bool) -> None:
     rows = [(each.name, users.get(each.digest, [EARLIER]), each.digest, each.text) for each in run.sources()]
     for name in wanted:
         for file, _, digest, text in (found := _find_sources(rows, name)):
-            told = f"# {file} {digest[:12]}\n{text}" if len(found) > 1 else text
-            print(escape_controls(told) if sys.stdout.isatty() else told, end="")
+            printed = f"# {file} {digest[:12]}\n{text}" if len(found) > 1 else text
+            print(escape_controls(printed) if sys.stdout.isatty() else printed, end="")
     if not wanted and as_json:
         print_rows(("file", "of", "digest", "text"), rows, as_json)
     elif not wanted:
@@ -112,11 +112,11 @@ def _list_users(run: Run) -> dict[str, list[str]]:
     """Return by digest which agents and domains a file belongs to, as they are now."""
     from openfield.provenance.provenance import latest_versions, read_provenance
 
-    told = read_provenance(run.facts, run.path)
-    latest = [(name, version) for (_, name), version in latest_versions(told).items()]
-    latest += {name: (name, version) for each in told for name, version in each.domains.items()}.values()
-    latest += {name: (name, version) for each in told for name, version in each.wrappers.items()}.values()
-    latest += [("experiment", each.experiment) for each in told if each.experiment is not None][-1:]
+    provenance = read_provenance(run.facts, run.path)
+    latest = [(name, version) for (_, name), version in latest_versions(provenance).items()]
+    latest += {name: (name, version) for each in provenance for name, version in each.domains.items()}.values()
+    latest += {name: (name, version) for each in provenance for name, version in each.wrappers.items()}.values()
+    latest += [("experiment", each.experiment) for each in provenance if each.experiment is not None][-1:]
     users: dict[str, list[str]] = {}
     for name, version in latest:
         for part, digest in version.parts.items():
@@ -183,8 +183,8 @@ def _show_transcript(run: Run, cell: CellRecord, wanted: int | None, as_json: bo
 
 def _read_messages(note: Any) -> list[dict[str, Any]]:
     """Return the messages of a note; agents may note anything."""
-    told = note.get("transcript") if isinstance(note, dict) else None
-    messages = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+    transcript = note.get("transcript") if isinstance(note, dict) else None
+    messages = [each for each in transcript if isinstance(each, dict)] if isinstance(transcript, list) else []
     return [{"role": "", "content": "", **each} for each in messages]
 
 

@@ -48,8 +48,8 @@ def watch(
     from openfield.console import Escaped, make_console
 
     if json:
-        told = _list_numbers(run)
-        print_json({agent: each._asdict() | {"numbers": told[agent]} for agent, each in _read(run)[0].items()})
+        numbers = _list_numbers(run)
+        print_json({agent: each._asdict() | {"numbers": numbers[agent]} for agent, each in _read(run)[0].items()})
         return
     console = make_console()
     if once or not console.is_terminal:

@@ -68,9 +68,9 @@ def _say_reach_of(plan: Plan) -> None:
     from openfield.planning.reach import count_by_scenario, say_reach
 
     if counts := count_by_scenario(plan):
-        told = say_reach(min(counts), plan.stopping is not None)
+        reach = say_reach(min(counts), plan.stopping is not None)
         most = "" if plan.stopping is None else "at most "
-        print(f"openfield: {most}{told}. How many you need: openfield plan", file=sys.stderr)
+        print(f"openfield: {most}{reach}. How many you need: openfield plan", file=sys.stderr)
 
 
 def confirm_calls(plan: Plan, path: Path) -> None:
@@ -125,8 +125,8 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
     seconds = None if seconds is None and not calls else (seconds or 0.0) + calls / count_lanes(plan, len(left))
     if as_json:
         cells = [dict(zip(titles, row, strict=True)) for row in rows]
-        told = {name: each._asdict() for name, each in estimates.items()}
-        print_json({"plan": fingerprint, "cells": cells, "estimates": told, "seconds": seconds})
+        listed = {name: each._asdict() for name, each in estimates.items()}
+        print_json({"plan": fingerprint, "cells": cells, "estimates": listed, "seconds": seconds})
         return
     print_table(titles, rows)
     print()
@@ -158,14 +158,14 @@ def print_result(
     """
     if as_json:
         summary = to_builtins(result.summary(**numbers.choose(metrics)))
-        told = {
+        facts = {
             "findings": result.findings(numbers.intervals, numbers.failures),
             "runs": result.records,
             "provenance": result.provenance,
             "cautions": result.cautions,
         }
-        told |= {"usage": result.usage} if result.usage else {}
-        print_json(summary | told | dict(more or {}))
+        facts |= {"usage": result.usage} if result.usage else {}
+        print_json(summary | facts | dict(more or {}))
         return
     from openfield.journal.reader import SCORED
 
@@ -214,8 +214,8 @@ def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
         why = f" ({max(notes, key=notes.count).splitlines()[0].rstrip('.'):.300})" if notes else ""
         shown = f"openfield show {quote(str(result.paths[0]))}"
         counted = any((cell.outcome or "").startswith("agent_") for cell in judged)
-        told = "No cell was played to its end, and each counts as 0" if counted else "No cell could be scored"
-        raise NothingScored(f"{told}{escape_controls(why)}. See more: {shown}")
+        problem = "No cell was played to its end, and each counts as 0" if counted else "No cell could be scored"
+        raise NothingScored(f"{problem}{escape_controls(why)}. See more: {shown}")
 
 
 def print_seed(facts: Mapping[str, str]) -> None:

@@ -123,8 +123,8 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def lists_trials(self, settings: BirdsSettings) -> str:
         """Return why a number of trials cannot be given beside a configuration; empty without one."""
-        told = "lists its trials: use either --trials or --config. To play some of them: --trial 0, or --trial 0-4."
-        return f"{settings.config} {told}" if settings.config else ""
+        problem = "lists its trials: use either --trials or --config. To play some of them: --trial 0, or --trial 0-4."
+        return f"{settings.config} {problem}" if settings.config else ""
 
     def check_end(self, settings: BirdsSettings, seed: int) -> None:
         """Raise `InvalidInput` if a trial never ends; only wires and people may play such a trial."""

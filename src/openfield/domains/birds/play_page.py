@@ -110,8 +110,8 @@ class SlingPage:
 
 def _name_level(turn: Turn) -> str:
     """Say in words what comes next."""
-    told = turn.observation if isinstance(turn.observation, dict) else {}
-    number, count = told.get("level", 0) + 1, len(told.get("scores", ()))
+    observation = turn.observation if isinstance(turn.observation, dict) else {}
+    number, count = observation.get("level", 0) + 1, len(observation.get("scores", ()))
     kind = "Practice level" if turn.phase == "training" else "Level"
     return f"{kind} {number} of {count}" if count else "Next level"
 

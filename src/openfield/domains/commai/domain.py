@@ -214,10 +214,10 @@ class CommaiDomain(Domain[CommaiSettings]):
 
     def progress(self, episode: EpisodeEnd) -> str:
         """Return the task of the curriculum, the instance and the streak, as text."""
-        told = episode.detail or {}
-        place = f" ({told['at']} of {told['of']})" if "at" in told else ""
-        streak = f", streak {told['streak']}" if "streak" in told else ""
-        return f"{told.get('task', '')}{place}, instance {told.get('instance', 0)}{streak}"
+        detail = episode.detail or {}
+        place = f" ({detail['at']} of {detail['of']})" if "at" in detail else ""
+        streak = f", streak {detail['streak']}" if "streak" in detail else ""
+        return f"{detail.get('task', '')}{place}, instance {detail.get('instance', 0)}{streak}"
 
 
 def _check(settings: CommaiSettings) -> None:

@@ -89,8 +89,8 @@ def _ratio(reward: int, steps: int) -> float:
 def export_table(path: Path, target: Path, cell: str | None) -> str:
     """Write the table of a run file."""
     with Run(path) as run:
-        told = read_provenance(run.facts, path)
-        cells = apply_policy(split_versions(mark_versions(_played(run), told, run.agents), told), "count")
+        provenance = read_provenance(run.facts, path)
+        cells = apply_policy(split_versions(mark_versions(_played(run), provenance, run.agents), provenance), "count")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(msgspec.json.format(msgspec.json.encode(list(describe_cells(cells)))))
     return f"What each task took, in {target}"

@@ -227,13 +227,13 @@ def _with_human(changes: CommandChanges, options: CommaiPlayOptions, mode: Mode)
     from openfield.domains.commai.agents.human import make_human
 
     human = make_human(options.mode or mode, options.curses, options.time_delay or 0.0)
-    told = changes.experiment
+    experiment = changes.experiment
     unhurried = {
         "workers": 0,
-        "settings": {**told.get("settings", {}), "skips": True},
-        "limits": {**told.get("limits", {}), "reply_seconds": None},
+        "settings": {**experiment.get("settings", {}), "skips": True},
+        "limits": {**experiment.get("limits", {}), "reply_seconds": None},
     }
-    return replace(changes, agents={"human": human}, experiment={**told, **unhurried}, others=told)
+    return replace(changes, agents={"human": human}, experiment={**experiment, **unhurried}, others=experiment)
 
 
 def _with_view(changes: CommandChanges, options: CommaiPlayOptions) -> CommandChanges:

@@ -59,8 +59,8 @@ ARENA = SettingNovelties.of(_ARENA, ArenaSettings, (*PLAYER, *ENEMY, "enemy_aim"
 
 def hints_of(novelty: tuple[str, ...], level: int) -> list[dict[str, Any]]:
     """Return the hints on these novelties: level -1 reveals nothing, 0 the novelty level, 1 to 3 one more word each."""
-    told = bare_names(novelty) if level >= 0 else ()  # their number would be a hint, too
-    known = [hint for name in told for hint in classify_novelty(name)] or [{}]
+    names = bare_names(novelty) if level >= 0 else ()  # their number would be a hint, too
+    known = [hint for name in names for hint in classify_novelty(name)] or [{}]
     return [{word: hint.get(word) if word in HINTS[: level + 1] else None for word in HINTS} for hint in known]
 
 

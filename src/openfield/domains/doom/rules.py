@@ -128,8 +128,8 @@ class ArenaRules:
 
     def _joined(self, command: str, values: dict[int, int]) -> str:
         """Return the call of a script with a number for each enemy."""
-        told = {self._calls[tag]: value for tag, value in values.items()}
-        return " ".join([command, *(str(told.get(scenario.ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
+        shown = {self._calls[tag]: value for tag, value in values.items()}
+        return " ".join([command, *(str(shown.get(scenario.ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
 
     def _blow(self) -> str:
         """Return the command of the wind, which moves player and enemies, and nothing that lies or stands about."""

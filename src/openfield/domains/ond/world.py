@@ -151,8 +151,8 @@ class TestWorld:
             width, before = table.numbers.shape[1], self.answers.columns.get(kind)
             check_columns(kind, width, self.test, self._settings.protocol)
             if before is not None and width != before:
-                told = f"The {kind} rows had {before} values in an earlier round, not {width}."
-                raise Refusal("InvalidResults", told)
+                problem = f"The {kind} rows had {before} values in an earlier round, not {width}."
+                raise Refusal("InvalidResults", problem)
 
     def _serve(self, action: Action) -> Turn:
         """Carry out a request of the protocol."""

@@ -64,8 +64,8 @@ def list_crossings(cell: CellRecord) -> list[int]:
         stated = dict(cell.stated.beliefs)
     else:
         ends = itertools.accumulate(episode.steps for episode in cell.episodes)
-        told = zip(ends, cell.episodes, strict=True)
-        stated = {end: episode.belief.highest for end, episode in told if episode.belief is not None}
+        pairs = zip(ends, cell.episodes, strict=True)
+        stated = {end: episode.belief.highest for end, episode in pairs if episode.belief is not None}
     said = [False, *(detects(Belief(value)) for value in stated.values())]
     return [step for step, (before, now) in zip(stated, itertools.pairwise(said), strict=True) if now and not before]
 

@@ -143,8 +143,8 @@ def score_detectors(
             score = one.fit(train, head, val)
             scored[one.name] = _split(sets, [_score(one, score, each) for each in sets], pred)
     if not scored:
-        told = "; ".join(f"{name} needs {', '.join(needs)}" for name, needs in missing.items())
-        raise InvalidInput(f"No detector can be scored: {told}.")
+        listed = "; ".join(f"{name} needs {', '.join(needs)}" for name, needs in missing.items())
+        raise InvalidInput(f"No detector can be scored: {listed}.")
     groups = {"near": [one.name for one in near], "far": [one.name for one in far]}
     return tabulate(known.name, groups, scored, missing), scored
 
@@ -237,8 +237,8 @@ def _check_sets(sets: Sequence[SampleSet], *fitted: SampleSet | None) -> None:
     for name in ("logits", "features"):
         widths = {len(a[0]): one.name for one in (*sets, *others) if (a := getattr(one, name)) is not None}
         if len(widths) > 1:
-            told = ", ".join(f"{width:,} in {place}" for width, place in widths.items())
-            raise InvalidInput(f"All sets must have equally many columns of {name}: there are {told}.")
+            listed = ", ".join(f"{width:,} in {place}" for width, place in widths.items())
+            raise InvalidInput(f"All sets must have equally many columns of {name}: there are {listed}.")
 
 
 def _predict(known: SampleSet) -> NDArray[np.int64] | None:

@@ -69,8 +69,8 @@ class SampleSet:
                 raise InvalidInput(f"{self.name}: {name} must be {wanted}, not of shape {array.shape}.")
         lengths = {name: len(array) for name, array in self.arrays.items()}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{count:,} {name}" for name, count in lengths.items())
-            raise InvalidInput(f"{self.name}: every array has a row for each sample, but there are {told}.")
+            listed = ", ".join(f"{count:,} {name}" for name, count in lengths.items())
+            raise InvalidInput(f"{self.name}: every array has a row for each sample, but there are {listed}.")
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -87,8 +87,8 @@ def _find_known(sets: Mapping[str, SampleSet]) -> str:
     """Return the only set whose labels are classes."""
     found = [name for name, one in sets.items() if one.known.all()]
     if len(found) != 1:
-        told = ", ".join(found) or "none"
-        raise InvalidInput(f"Which set is in-distribution? Those whose labels are classes: {told}. Name it: --id NAME")
+        names = ", ".join(found) or "none"
+        raise InvalidInput(f"Which set is in-distribution? Those whose labels are classes: {names}. Name it: --id NAME")
     return found[0]
 
 

@@ -124,8 +124,8 @@ def find_images(path: Path) -> list[Path]:
     images = sorted((file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS), key=_in_sequence)
     if not images:
         others = {file.suffix for file in path.iterdir() if file.suffix.lower() in (".npz", *VIDEO_ENDINGS)}
-        told = f" It is read as one episode. Name the files in it: {path}/*{min(others)}" if others else ""
-        raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.{told}")
+        hint = f" It is read as one episode. Name the files in it: {path}/*{min(others)}" if others else ""
+        raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.{hint}")
     return images
 
 

@@ -168,11 +168,11 @@ def list_tables(summary: Summary, domains: Domains, across: Columns | None = Non
 
 def _tell_once(tables: Sequence[PaperTable]) -> list[PaperTable]:
     """Return tables of which only the last one with a note has it."""
-    told: set[str] = set()
+    noted: set[str] = set()
     found: list[PaperTable] = []
     for table in reversed(tables):
-        found.insert(0, msgspec.structs.replace(table, notes=[note for note in table.notes if note not in told]))
-        told |= {*table.notes}
+        found.insert(0, msgspec.structs.replace(table, notes=[note for note in table.notes if note not in noted]))
+        noted |= {*table.notes}
     return found
 
 

@@ -253,8 +253,8 @@ def _describe(cell: CellRecord) -> dict[str, Any]:
     same = {name: getattr(cell, name) for name in OF_CELL} | {name: getattr(trial, name) for name in OF_TRIAL}
     onset = next((episode.number for episode in cell.episodes if episode.novel), None)
     named = {"cell": cell.id, "trial": trial.id, "novelty": "+".join(trial.novelty)}
-    told = {"red_light": bool(trial.red_light), "red_light_strength": trial.red_light == "how much"}
-    return same | named | told | {"changed": trial.is_changed, "onset": onset, "agent_version": cell.version}
+    red_light = {"red_light": bool(trial.red_light), "red_light_strength": trial.red_light == "how much"}
+    return same | named | red_light | {"changed": trial.is_changed, "onset": onset, "agent_version": cell.version}
 
 
 def write_rows(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct], form: str) -> int:

@@ -84,22 +84,22 @@ class Sandbox(Guard):
 
     def wrap(self, words: list[str], port: int = 0, grant: Iterable[Path] = ()) -> list[str]:
         """Return the command that starts a program in this sandbox."""
-        view, told = view_of_command(words) if self._view is None else (self._view, words)
+        view, command = view_of_command(words) if self._view is None else (self._view, words)
         view |= View(files=tuple((path, True) for path in grant))
         if port and self._isolation.bubblewrap and not self._isolation.network:
             self._port, theirs = socket.socketpair()
             self._inherited.append(theirs.detach())
-            told = [*OWN_PYTHON, listener.__file__, str(self._inherited[-1]), str(port), *told]
+            command = [*OWN_PYTHON, listener.__file__, str(self._inherited[-1]), str(port), *command]
             view |= View((Path(listener.__file__).parent,), tuple(list_installations(Path(sys.executable))))
         if view.modules:
             self._environment["PYTHONPATH"] = os.pathsep.join(map(str, dict.fromkeys(view.modules)))
         limited = ["/bin/sh", "-c", LIMITED, "sh", str(read_size(self._isolation.file_size))]
         if not self._isolation.bubblewrap:
-            return [*limited, *OWN_PYTHON, supervisor.__file__, self._home, *told]
+            return [*limited, *OWN_PYTHON, supervisor.__file__, self._home, *command]
         self._info, info = os.pipe()
         self._inherited.append(info)
         view |= View(files=tuple(self._isolation.grants), run=self._run)
-        return [*limited, *bubblewrap.wrap(told, view, self._isolation, info)]
+        return [*limited, *bubblewrap.wrap(command, view, self._isolation, info)]
 
     def watch(self, pid: int) -> None:
         """Watch the program that was started with the wrapped command."""

@@ -273,18 +273,18 @@ def view_of_command(words: list[str]) -> tuple[View, list[str]]:
     program = shutil.which(words[0])
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
-    path, told, named = Path(program).absolute(), [str(Path(program).absolute())], list[Path]()
+    path, command, named = Path(program).absolute(), [str(Path(program).absolute())], list[Path]()
     for word in words[1:]:
         option, sign, value = word.rpartition("=")
         exists = bool(value) and Path(value).exists()
         named += [Path(value).absolute()] if exists else []
-        told.append(f"{option}{sign}{Path(value).absolute()}" if exists else word)
+        command.append(f"{option}{sign}{Path(value).absolute()}" if exists else word)
     own = [each for each in named if each.is_file()][:1] + follow_links(path)
     folders = [each.resolve().parent for each in own] + [each.parent for each in own]
     places = tuple(place for before, word in pairwise(words) if before == "-m" for place in _folders_of(f"{word}:"))
     python = view_of_python() if Path(sys.prefix) in list_installations(path) else View()  # with its packages
     seen = View((*folders, *places), tuple(list_installations(path)), tuple((each, False) for each in named), places)
-    return seen | replace(python, modules=()), told
+    return seen | replace(python, modules=()), command
 
 
 def list_installations(path: Path) -> list[Path]:

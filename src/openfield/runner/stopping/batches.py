@@ -159,11 +159,11 @@ class Batches:
         }
         trials = [trial for trial, at in self._trials[scenario].items() if at <= number]
         verdict = look(trials, sorted(set(later.values())) or self._agents[scenario])
-        told, key = f"{scenario[0]}, {'+'.join(scenario[1]) or 'no novelty'}", trials[0]
+        where, key = f"{scenario[0]}, {'+'.join(scenario[1]) or 'no novelty'}", trials[0]
         if verdict.over or not later:
             del self._playing[scenario]
             why = verdict.over or f"{self._words} was not met in {say_count(len(trials), 'trial')}."
-            yield Dropped(list(later), f"{told}: {why}", key)
+            yield Dropped(list(later), f"{where}: {why}", key)
             return
         for agent, why in verdict.settled.items():
             dropped = [cell for cell, owner in later.items() if owner == agent]
@@ -171,4 +171,4 @@ class Batches:
                 for cell in dropped:
                     batch.pop(cell, None)
             if dropped:
-                yield Dropped(dropped, f"{told}: {why}", f"{key} {agent}")
+                yield Dropped(dropped, f"{where}: {why}", f"{key} {agent}")

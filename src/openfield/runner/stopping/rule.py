@@ -54,9 +54,9 @@ class StoppingRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     @property
     def words(self) -> str:
         """The rule in the words of the command line."""
-        told = [f"--until '{self.until}'"] if self.until else []
-        told += [f"--negligible {self.negligible:g}"] if self.negligible else []
-        return " ".join(told + ["--race"] * self.race)
+        parts = [f"--until '{self.until}'"] if self.until else []
+        parts += [f"--negligible {self.negligible:g}"] if self.negligible else []
+        return " ".join(parts + ["--race"] * self.race)
 
 
 @Parameter(name="*")

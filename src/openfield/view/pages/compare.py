@@ -217,12 +217,12 @@ def _list_facts(result: Result) -> Iterator[tuple[str, str]]:
         for name in sorted({name for each in chosen for name in each}):
             values = {each.get(name, "the default") for each in chosen}
             yield f"{domain}: setting {name}", ", ".join(sorted(values))
-    for told in result.provenance[-1:]:
-        yield from describe_provenance(msgspec.structs.replace(told, versions={}, agents={})).items()
-        for name, version in told.versions.items():
+    for provenance in result.provenance[-1:]:
+        yield from describe_provenance(msgspec.structs.replace(provenance, versions={}, agents={})).items()
+        for name, version in provenance.versions.items():
             yield f"Version of {name}", version
-    for told in result.provenance:
-        for domain, agents in told.agents.items():
+    for provenance in result.provenance:
+        for domain, agents in provenance.agents.items():
             for name, found in agents.items():
                 yield f"Agent {name} in {domain}", found.fingerprint
 

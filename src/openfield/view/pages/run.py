@@ -56,7 +56,7 @@ def read_run(request: Request) -> LiveRunPage:
         pace = pace_of(request).read(key, run, entry.summary.is_live)
     analyses = analyses_of(request)
     analysis = analyses.get(key, None) if is_twin(request) else analyses.get(key)
-    told = [describe_provenance(each) for each in read_provenance(facts, entry.path)[-MAX_COMMANDS:]]
+    described = [describe_provenance(each) for each in read_provenance(facts, entry.path)[-MAX_COMMANDS:]]
     hidden = (*HIDDEN_FACTS, SEED_FACT) if entry.summary.played < entry.summary.planned else HIDDEN_FACTS
     shown = {name: text for name, text in facts.items() if not name.startswith(hidden)}
     return LiveRunPage(
@@ -65,7 +65,7 @@ def read_run(request: Request) -> LiveRunPage:
         pace=pace,
         editable=library.editable,
         analysis=analysis,
-        provenance=told[::-1],
+        provenance=described[::-1],
         facts=shown,
     )
 

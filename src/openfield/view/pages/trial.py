@@ -326,16 +326,16 @@ def _list_texts(run: Run, trial: PlayedTrial, first: int) -> Iterator[tuple[Repl
     """Yield the replies from a turn on, each with the text of what is new in the turn, as transcripts show it."""
     before = max(first - 1, 0)
     steps = run.steps(trial.cell.id, trial.cell.attempt, before)
-    shown, told = next(steps, Step(None, 0, None)).turn, list[Message]()
+    shown, earlier = next(steps, Step(None, 0, None)).turn, list[Message]()
     replies = chain(steps, [None])
     for number, step in enumerate(replies, before):
         if number >= trial.turns:
             return
         reply = None if step is None else step.reply
-        text, talk = _write_all(shown, reply, told, trial.letters)
+        text, talk = _write_all(shown, reply, earlier, trial.letters)
         if number >= first:
             yield reply, text
-        shown, told = (None if step is None else step.turn) or shown, talk or told
+        shown, earlier = (None if step is None else step.turn) or shown, talk or earlier
 
 
 def _describe_turn(number: int, trial: PlayedTrial, reply: Reply | None, excerpt: str) -> FoundTurn:
@@ -358,11 +358,11 @@ def _fits(reply: Reply | None, query: TurnQuery, letters: bool) -> bool:
 
 
 def _write_all(
-    turn: Turn | None, reply: Reply | None, told: Sequence[Message], letters: bool
+    turn: Turn | None, reply: Reply | None, earlier: Sequence[Message], letters: bool
 ) -> tuple[str, list[Message]]:
     """Return as text what a reader may look for in a turn, and the whole conversation so far."""
     talk, rest = read_messages(None if reply is None else reply.note)
-    parts = [f"{each.thinking} {each.text}".strip() for each in leave_out(talk, told)] if talk else []
+    parts = [f"{each.thinking} {each.text}".strip() for each in leave_out(talk, earlier)] if talk else []
     if turn is not None:
         parts += [_write(turn.feedback), *([] if talk else [format_answer(turn.observation, letters, MAX_TEXT)])]
     parts += [] if reply is None else [format_answer(reply.action, letters, MAX_TEXT), _write(rest)]

@@ -186,7 +186,7 @@ class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_transcript(turns: Sequence[ShownTurn], letters: bool = False) -> Iterator[TranscriptEntry]:
     """Yield turns as text; where the domain says so, whole numbers are letters."""
-    episode, told = -1, list[Message]()
+    episode, earlier = -1, list[Message]()
     for turn in turns:
         reply = turn.reply
         talk, rest = read_messages(None if reply is None else reply.note)
@@ -197,11 +197,11 @@ def write_transcript(turns: Sequence[ShownTurn], letters: bool = False) -> Itera
             saw=format_answer(turn.observation, letters, MAX_SEEN),
             feedback="" if turn.feedback is None else format_value(turn.feedback, MAX_SEEN),
             answered="" if reply is None else format_answer(reply.action, letters, MAX_SEEN),
-            messages=leave_out(talk, told),
+            messages=leave_out(talk, earlier),
             tokens=tokens,
             note="" if rest is None else format_value(rest, MAX_SEEN),
         )
-        episode, told = turn.episode, talk or told
+        episode, earlier = turn.episode, talk or earlier
 
 
 def _read_tokens(note: Any) -> tuple[str, Any]:

@@ -224,12 +224,12 @@ def _tell_change(cell: CellRecord, domain: Domain[Any]) -> str:
 
 def _tell_noticed(cell: CellRecord) -> str:
     """Return when the player noticed, in a sentence."""
-    told = _describe(cell, "you").noticed
-    if told == NONE:
+    verdict = _describe(cell, "you").noticed
+    if verdict == NONE:
         return "You never said what you believed."
     if not cell.trial.is_changed:
-        return "You were right not to see a change." if told == "no false alarm" else f"You saw one: {told}."
-    return "You did not notice." if told == "no" else format_sentence(f"you noticed: {told}")
+        return "You were right not to see a change." if verdict == "no false alarm" else f"You saw one: {verdict}."
+    return "You did not notice." if verdict == "no" else format_sentence(f"you noticed: {verdict}")
 
 
 def _describe(cell: CellRecord, name: str) -> PlayerScore:
@@ -261,14 +261,14 @@ def make_reveals(domain: Domain[Any], trials: Sequence[Trial], run: Path) -> Cal
 
     def reveal(cell: Cell) -> Iterator[dict[str, Any]]:
         playing = threading.Thread(target=play_agents, args=(domain, trials, name_agents_file(run)), daemon=True)
-        told = reveal_trial(domain, cell, run, with_film=False)
+        revealed = reveal_trial(domain, cell, run, with_film=False)
         playing.start()
         if cell.trial.is_changed:
-            yield {**told.as_content(), "waiting": f"{DRAWN} {PLAYED}"}
-            told = msgspec.structs.replace(told, film=_film(domain, cell, run))
-        yield {**told.as_content(), "waiting": PLAYED}
+            yield {**revealed.as_content(), "waiting": f"{DRAWN} {PLAYED}"}
+            revealed = msgspec.structs.replace(revealed, film=_film(domain, cell, run))
+        yield {**revealed.as_content(), "waiting": PLAYED}
         playing.join()
         whole = reveal_trial(domain, cell, run, with_film=False)
-        yield {**msgspec.structs.replace(whole, film=told.film).as_content(), "waiting": ""}
+        yield {**msgspec.structs.replace(whole, film=revealed.film).as_content(), "waiting": ""}
 
     return reveal

@@ -121,7 +121,7 @@ class PlaySession:
     def _render(self, turn: Turn, asks: bool) -> tuple[bytes | None, str]:
         shown = self._trial.show()
         picture = shown.pop("picture", None)
-        told = {
+        content = {
             "show": "turn",
             "turn": self._trial.rollout.turns,
             "ask": turn.ask.value,
@@ -133,7 +133,7 @@ class PlaySession:
             "asks": asks,
             **shown,
         }
-        return None if picture is None else encode_picture(picture), write_content(told)
+        return None if picture is None else encode_picture(picture), write_content(content)
 
     async def _take(self, message: Message, turn: Turn, asks: bool) -> None:
         """Do what a message means while a turn is shown."""

@@ -71,9 +71,9 @@ def _read_message(message: Mapping[str, Any]) -> Message:
     return Message(str(message.get("role", "")), text, thinking if isinstance(thinking, str) else "")
 
 
-def leave_out(talk: Sequence[Message], told: Sequence[Message]) -> list[Message]:
+def leave_out(talk: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:
     """Return the messages after the last answer of the turn before; a conversation may have lost its oldest ones."""
-    known = set(told)
+    known = set(earlier)
     before = [at for at, each in enumerate(talk[:-1]) if each.is_own and each in known]
     return list(talk[before[-1] + 1 if before else 0 :])
 

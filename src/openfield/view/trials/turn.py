@@ -174,8 +174,8 @@ def _show_reply(answer: Step | None) -> ShownReply | None:
 
 
 def _show_truth(truth: Truth) -> dict[str, Any]:
-    told = {"novel": truth.novel, "performance": _finite(truth.performance), "episode_over": truth.episode_over}
-    return {**told, "detail": Shortener().shorten(truth.detail), "strength": truth.strength, "change": truth.change}
+    shown = {"novel": truth.novel, "performance": _finite(truth.performance), "episode_over": truth.episode_over}
+    return {**shown, "detail": Shortener().shorten(truth.detail), "strength": truth.strength, "change": truth.change}
 
 
 def _finite(value: float | None) -> float | None:

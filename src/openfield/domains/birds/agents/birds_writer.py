@@ -91,9 +91,9 @@ class BirdsWriter(TurnWriter):
 
     def read(self, value: Any) -> list[float]:
         """Return the three numbers of a shot."""
-        told = fit_value(SHOT, value) if isinstance(value, dict) else {"angle": value}
+        fields = fit_value(SHOT, value) if isinstance(value, dict) else {"angle": value}
         try:
-            shot = read_shot([str(told["angle"]), str(told.get("pull", 1.0)), str(told.get("tap", 0.0))])
+            shot = read_shot([str(fields["angle"]), str(fields.get("pull", 1.0)), str(fields.get("tap", 0.0))])
         except KeyError:
             shot = None
         if shot is None:

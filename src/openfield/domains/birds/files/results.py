@@ -154,8 +154,8 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
             f"The reports of {strays[0][0]} in trial {strays[0][1]} have no levels: give the evaluation log as well."
         )
     for key, rows in levels.items():
-        told = _split_executions(reports.get(key, []))
-        found += [_make_trial(*key, played, next(told, []), version) for played in _split_executions(rows)]
+        reported = _split_executions(reports.get(key, []))
+        found += [_make_trial(*key, played, next(reported, []), version) for played in _split_executions(rows)]
     return list(_mark_twins(found))
 
 
@@ -315,16 +315,16 @@ def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None, numb
 
 def _is_novel(row: ResultsRow) -> bool:
     """Return whether a level is novel. Phy-Q has no novelty; its logs take a digit of the level's name for one."""
-    told, name = row.text("novelty").lower(), row.text("level")
+    novelty, name = row.text("novelty").lower(), row.text("level")
     if is_phyq(name):
         return False
-    return told not in NORMAL if told else "#" in name or is_novel(name)
+    return novelty not in NORMAL if novelty else "#" in name or is_novel(name)
 
 
 def _belief(row: ResultsRow, report: ResultsRow | None) -> Belief | None:
     if report is None:
-        told = row.text("detected").lower()
-        return Belief(float(told in PASSED)) if told else None
+        detected = row.text("detected").lower()
+        return Belief(float(detected in PASSED)) if detected else None
     novel = report.number("likelihood")
     if not 0 <= novel <= 1:
         raise report.error(f"{novel:g} is not a likelihood from 0 to 1")
@@ -377,8 +377,8 @@ def _read_measures(row: ResultsRow, agent: str | None, version: int) -> Imported
 
     Shares may be in percent. Published delays count from 1, ours from 0. A detector is part of the agent's name.
     """
-    told = {name: row.number(name) for name in NUMBERS if row.text(name)}
-    numbers = {name: value for name, value in told.items() if math.isfinite(value)}
+    stated = {name: row.number(name) for name in NUMBERS if row.text(name)}
+    numbers = {name: value for name, value in stated.items() if math.isfinite(value)}
     in_percent = any(row.number(name) > 1 for row in row.table.rows for name in PERCENT)
     for name, value in numbers.items():
         numbers[name] = value / 100 if name in PERCENT and in_percent else value - 1 if name in DELAYS else value

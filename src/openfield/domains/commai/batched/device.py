@@ -34,9 +34,9 @@ extern "C" __global__ void step_all(
   if (i >= n) return;
   Number said = heard[i];
   if (said < 0 || said > MAX_SYMBOL) { *odd = 1; said = ' '; }
-  const Pair told = _step(memory, FACTORS, TEXTS, find_row(memory, i), said);
-  symbols[i] = told.first;
-  rewards[i] = told.second;
+  const Pair result = _step(memory, FACTORS, TEXTS, find_row(memory, i), said);
+  symbols[i] = result.first;
+  rewards[i] = result.second;
 }
 
 extern "C" __global__ void start_all(Number* memory, Number n, const Number* which, Said* symbols) {

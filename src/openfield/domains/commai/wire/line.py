@@ -220,8 +220,8 @@ def _is_unreadable(number: int) -> bool:
     """
     try:
         with socket.socket(fileno=os.dup(number)) as peer:
-            told = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        sent, received = _SENT_AND_RECEIVED.unpack_from(told)
+            info = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        sent, received = _SENT_AND_RECEIVED.unpack_from(info)
     except (OSError, struct.error):  # it is gone, or the system does not count
         return False
     return bool(sent == _SIGNATURE and received not in _OLD_BEGINNINGS)

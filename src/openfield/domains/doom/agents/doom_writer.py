@@ -79,9 +79,9 @@ class DoomWriter(TurnWriter):
 
     def describe_feedback(self, feedback: Any) -> str:
         """Return the time left, and the teacher's choice."""
-        told = feedback if isinstance(feedback, dict) else {}
-        parts = [f"Time left {told['performance']:.1%}."] if "performance" in told else []
-        parts += [f"The teacher's choice: {told['label']['action']}."] if "label" in told else []
+        details = feedback if isinstance(feedback, dict) else {}
+        parts = [f"Time left {details['performance']:.1%}."] if "performance" in details else []
+        parts += [f"The teacher's choice: {details['label']['action']}."] if "label" in details else []
         return " ".join(parts) or super().describe_feedback(feedback)
 
     def describe_end(self, turn: Turn) -> str:

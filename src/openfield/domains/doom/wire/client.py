@@ -211,10 +211,10 @@ def _checked(reply: Message) -> Message:
     return reply
 
 
-def _threshold(belief: Belief, told: object) -> float:
+def _threshold(belief: Belief, stated: object) -> float:
     """Return the agent's own threshold, else one half, or one that agrees with the level the agent named."""
-    if isinstance(told, int | float):
-        return told
+    if isinstance(stated, int | float):
+        return stated
     if belief.level is None or (belief.level > 0) == (belief.highest >= HALF):
         return HALF
     return belief.highest if belief.level > 0 else math.nextafter(belief.highest, 2.0)

@@ -184,16 +184,16 @@ def check_suite(suite: Suite) -> None:
 def _join(name: str, entries: list[SuiteEntry]) -> SuiteEntry:
     """Return several entries as one; of single facts the first one given counts."""
     joined: dict[str, Any] = {"ids": (name,)}
-    told: list[Any]
+    given: list[Any]
     for field in SuiteEntry.__struct_fields__[1:]:
         values = (getattr(entry, field) for entry in entries)
-        told = [value for value in values if value or isinstance(value, bool)]
+        given = [value for value in values if value or isinstance(value, bool)]
         if field == "novelties":
-            joined[field] = tuple(novelty for each in told for novelty in each)
-        elif told and isinstance(told[0], Mapping):
-            joined[field] = {key: value for each in reversed(told) for key, value in each.items()}
-        elif told:
-            joined[field] = told[0]
+            joined[field] = tuple(novelty for each in given for novelty in each)
+        elif given and isinstance(given[0], Mapping):
+            joined[field] = {key: value for each in reversed(given) for key, value in each.items()}
+        elif given:
+            joined[field] = given[0]
     return SuiteEntry(**joined)
 
 

@@ -162,10 +162,10 @@ class AdaptingAgent(DetectorAgent):
     def _remember(self, lines: list[str]) -> bool:
         """Learn bought labels and return whether there were classes among them; feedback on videos has five texts."""
         place = {key: at for at, key in enumerate(self._ids)}
-        told = {key: label for key, label in map(split_row, lines) if label.lstrip("-").isdecimal()}
-        for key, label in told.items():
+        labels = {key: label for key, label in map(split_row, lines) if label.lstrip("-").isdecimal()}
+        for key, label in labels.items():
             self._bought[key] = self._features[place[key]], max(int(label), 0)  # -n is the n-th unknown class
-        return bool(told)
+        return bool(labels)
 
 
 def _flat(images: Any) -> NDArray[np.float32]:

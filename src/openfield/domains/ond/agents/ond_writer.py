@@ -149,8 +149,8 @@ class OndWriter(TurnWriter):
     def _describe_bought(self, feedback: dict[str, Any]) -> str:
         """Return the labels that were bought in words, or why none were."""
         pairs = (line.rpartition(",") for line in feedback.get("lines", []))
-        told = [f"Sample {self._ids.index(key) + 1} has class {label}." for key, _, label in pairs if key in self._ids]
-        return "\n".join([*told, feedback["message"]] if "refused" in feedback else told)
+        lines = [f"Sample {self._ids.index(key) + 1} has class {label}." for key, _, label in pairs if key in self._ids]
+        return "\n".join([*lines, feedback["message"]] if "refused" in feedback else lines)
 
     def _read_purchase(self, words: list[str], numbers: list[int]) -> Buy | NextBatch:
         if not words:

@@ -158,10 +158,10 @@ class RestClient:
         if status in (200, 204):
             return content
         try:
-            told = msgspec.json.decode(content, type=dict[str, Any])
+            refusal = msgspec.json.decode(content, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError):
-            told = {}
-        reason, message = str(told.get("reason", "BadAnswer")), str(told.get("message", f"status {status}"))
+            refusal = {}
+        reason, message = str(refusal.get("reason", "BadAnswer")), str(refusal.get("message", f"status {status}"))
         raise Refusal(reason, f"{self._url}{path}: {reason}: {message}", status)
 
 

@@ -54,8 +54,8 @@ class TurnPlayer:
         self._unknown_last = unknown_last
         arrays = load_arrays(Path(root)) if root else None
         if arrays is None:
-            told = f"; {root} has none" if root else ""
-            raise InvalidInput(f"This agent needs images: --set data=DIR, a data directory with an arrays.npz{told}.")
+            where = f"; {root} has none" if root else ""
+            raise InvalidInput(f"This agent needs images: --set data=DIR, a data directory with an arrays.npz{where}.")
         if missing := [name for name in ARRAYS if name not in arrays]:
             raise InvalidInput(f"{root}/arrays.npz lacks {', '.join(missing)}; it holds {', '.join(arrays)}.")
         self._arrays = arrays

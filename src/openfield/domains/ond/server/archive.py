@@ -30,7 +30,7 @@ Done = tuple[Action, Turn | None]
 
 
 def pack_session(
-    session: Session, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
+    session: Session, tests: Mapping[str, Iterable[Step]], carried: Mapping[str, Carry], stopped: threading.Event
 ) -> bytes:
     """Return the zip file of a session: its state, the state and locked answers of each test, and all posted rows.
 
@@ -44,7 +44,7 @@ def pack_session(
         for test, steps in tests.items():
             place = f"{folder}/{session.id}.{test}"
             slim = [(_without_rows(action), turn) for action, turn in _read_actions(steps, stopped)]
-            state = _describe_test(session, test, slim, place) | _told(told.get(test))
+            state = _describe_test(session, test, slim, place) | _told(carried.get(test))
             file.writestr(f"{session.id}.{test}.json", _json(state))
             for kind in _kinds(slim):
                 _write_rows(file, f"{place}_{kind}.csv", kind, _read_actions(steps, stopped))
@@ -141,8 +141,8 @@ def _feedback(actions: list[Done], area: Area) -> dict[str, Any]:
                 bought = rounds.setdefault(str(last.get(offer.reads, last["detection"])), {})
                 bought[action.type] = 1 if offer.content == "accuracy" else bought.get(action.type, 0) + len(lines)
                 score = _score(offer, lines, score)
-    told = {"get_feedback": {"time": [at], "rounds": rounds}} if rounds else {}
-    return told | ({"current_score": {"score": int(score)}} if score else {})
+    state = {"get_feedback": {"time": [at], "rounds": rounds}} if rounds else {}
+    return state | ({"current_score": {"score": int(score)}} if score else {})
 
 
 def _score(offer: FeedbackOffer, lines: list[str], score: float) -> float:

@@ -93,11 +93,11 @@ class _Import:
 
     def _read_tests(self, session_id: str, facts: dict[str, Any], said: dict[str, Any]) -> list[_TestHistory]:
         """Read the tests of a session. The original keeps no list: any test can be played while the session is open."""
-        place, told = (said["protocol"], said["domain"]), facts.get("tests", {})
+        place, tests = (said["protocol"], said["domain"]), facts.get("tests", {})
         begun = sorted(path.stem.removeprefix(f"{session_id}.") for path in self._folder.glob(f"{session_id}.*.json"))
-        done = list(told.get("completed_tests", []))
+        done = list(tests.get("completed_tests", []))
         others = () if "termination" in facts else self._directory.names(*place)
-        names = told.get("test_ids") or dict.fromkeys([*begun, *done, *others])
+        names = tests.get("test_ids") or dict.fromkeys([*begun, *done, *others])
         known = [name for name in names if self._directory.has(*place, name)]
         found = [self._read_test(session_id, said, name, name in done) for name in known]
         if not found:
@@ -126,8 +126,8 @@ class _Import:
         for post in history.posts:
             _post(rollout, world, post, f"{session.id}, {name}")
         offer = history.test.kind.feedback.get("score")
-        told = history.used and any(account.endswith(" score") for account in history.used.used)
-        if told and TOLD not in state and offer is not None and offer.content == "accuracy":
+        has_score = history.used and any(account.endswith(" score") for account in history.used.used)
+        if has_score and TOLD not in state and offer is not None and offer.content == "accuracy":
             rollout.reply(Reply(Buy("score")))  # the score stays about the answers of that time
         at = _time(state.get("completion", {})) or _time(state.get("post_results", {})) or "N/A"
         if "completion" in state:
@@ -254,8 +254,8 @@ def _used_feedback(state: dict[str, Any]) -> Carry | None:
     score = float(state.get("current_score", {}).get("score", 0.0))
     scored = sorted(int(account.split()[0]) for account in used if account.endswith(" score") and account[0].isdigit())
     locked = state.get(TOLD, {})
-    told = {"told": locked.get("score", ""), "answers": locked.get("answers", {})}
-    found = msgspec.convert({"do": "carry", "used": used, "score": score, "scored": scored} | told, Carry)
+    recorded = {"told": locked.get("score", ""), "answers": locked.get("answers", {})}
+    found = msgspec.convert({"do": "carry", "used": used, "score": score, "scored": scored} | recorded, Carry)
     return found if used or score or found.told or found.answers else None
 
 

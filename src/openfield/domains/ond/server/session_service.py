@@ -309,14 +309,14 @@ class SessionService:
         session = self._find_any(session_id)
         chosen = [test for test in session.trials if tests is None or test in tests]
         steps = {test: self.dispatcher.steps(session, test) for test in chosen}
-        told: dict[str, Carry] = {}
+        carried: dict[str, Carry] = {}
         stopped = threading.Event()
         try:
             sold = await asyncio.to_thread(lambda: [test for test, its in steps.items() if has_purchases(its)])
             for test in sold:
                 with suppress(Refusal):  # a test whose files are gone has none
-                    told[test] = (await self._find_answers(session, test)).carry()
-            return await asyncio.to_thread(pack_session, session, steps, told, stopped)
+                    carried[test] = (await self._find_answers(session, test)).carry()
+            return await asyncio.to_thread(pack_session, session, steps, carried, stopped)
         finally:  # also where the server is told to end, which waits for its threads
             stopped.set()
 
@@ -340,8 +340,8 @@ class SessionService:
             if not devmode:
                 raise Refusal("TestInProcess", "The test is not completed.")
             if not self._rules.devmode:
-                told = "The test is not completed. The server shows scores before that only if started with --devmode."
-                raise Refusal("TestInProcess", told)
+                text = "The test is not completed. The server shows scores before that only if started with --devmode."
+                raise Refusal("TestInProcess", text)
             await self._mark_devmode(session, test)
         return await self._find_answers(session, test)
 
@@ -353,8 +353,12 @@ class SessionService:
         if self._rules.scorings is None or self._rules.devmode:
             return
         for test, trial in trials.items():
-            told = self.dispatcher.told[name_told(trial, test)]
-            if told["original"] or told[self._team or ""] >= self._rules.scorings or (told["light"] and not red_light):
+            tally = self.dispatcher.told[name_told(trial, test)]
+            if (
+                tally["original"]
+                or tally[self._team or ""] >= self._rules.scorings
+                or (tally["light"] and not red_light)
+            ):
                 text = "Its scores or its onset were revealed, so it is closed. Serve with --scorings to go on, marked."
                 raise Refusal("TestClosed", f"Test {test}: {text}")
             if red_light and any(_is_playing(one, test) for one in self.dispatcher.groups.values() if not _is_lit(one)):
@@ -365,8 +369,8 @@ class SessionService:
 
     async def _tell_scores(self, session: Session, test: str) -> None:
         """Note that the scores of a completed test are given; refuse while that would reveal the onset to others."""
-        told = f"scored {test}"
-        if told in session.facts or self._rules.scorings is None or self._rules.devmode:
+        fact = f"scored {test}"
+        if fact in session.facts or self._rules.scorings is None or self._rules.devmode:
             return
         compat = "compat" in session.facts
         tally = self.dispatcher.told[name_told(self.dispatcher.find_trial(session, test), test)]
@@ -380,11 +384,11 @@ class SessionService:
             text = f"{len(playing)} sessions still play it, and {len(missing)} teams have not."
             raise Refusal("ScoresWithheld", f"Scores are given when the test is closed for everyone: {text}")
         tally["original" if compat else self._team or ""] += 1
-        await self.dispatcher.note(session, told, self._clock())
+        await self.dispatcher.note(session, fact, self._clock())
         count = tally.total() - tally["light"]
         if count > 1:
             text = f"The scores of test {test} were given to {session.agent}; they have been given {count} times."
-            await self.dispatcher.caution(session, told, text)
+            await self.dispatcher.caution(session, fact, text)
 
     def _finished(self, test: str) -> list[Session]:
         return [one for one in self.dispatcher.groups.values() if test in done_tests(one)]
@@ -409,8 +413,8 @@ class SessionService:
         if "caution_informed" in session.facts or "compat" in session.facts or _is_lit(session):
             return
         await self.dispatcher.note(session, "caution_informed", test)
-        told = "its team was given feedback on it in another session, from which onset and labels may be known."
-        await self.dispatcher.caution(session, "informed", f"When {session.agent} played test {test}, {told}")
+        reason = "its team was given feedback on it in another session, from which onset and labels may be known."
+        await self.dispatcher.caution(session, "informed", f"When {session.agent} played test {test}, {reason}")
 
     def _identify(self, session: Session, test: str) -> str:
         return name_told(self.dispatcher.find_trial(session, test), test)
@@ -419,8 +423,8 @@ class SessionService:
         """Record that the scores of a test in process were shown."""
         if "devmode" not in session.facts:
             await self.dispatcher.note(session, "devmode", True)
-        told = f"{session.agent} was shown the scores of test {test} before its last round (devmode)."
-        await self.dispatcher.caution(session, test, told)
+        message = f"{session.agent} was shown the scores of test {test} before its last round (devmode)."
+        await self.dispatcher.caution(session, test, message)
 
     async def _find_answers(self, session: Session, test: str) -> AgentAnswers:
         return world_of(await self._find_remote(session, test)).answers

@@ -284,11 +284,11 @@ class LockedAnswers:
         if kind not in self._answers:
             return
         held = self._answers[kind]
-        for told in (held[at] for at in positions.tolist() if at in held):
-            for name, value in zip(VECTORS[kind], told.values, strict=True):
-                getattr(answers, name)[told.at] = math.nan if value is None else value
-            if told.words is not None:
-                answers.texts.setdefault(kind, {})[told.at] = told.words
+        for answer in (held[at] for at in positions.tolist() if at in held):
+            for name, value in zip(VECTORS[kind], answer.values, strict=True):
+                getattr(answers, name)[answer.at] = math.nan if value is None else value
+            if answer.words is not None:
+                answers.texts.setdefault(kind, {})[answer.at] = answer.words
 
     def carry(self) -> dict[str, list[Told]]:
         """Return what the next attempt takes over."""
@@ -296,17 +296,17 @@ class LockedAnswers:
 
     def take_over(self, answers: Mapping[str, Sequence[Told]], count: int) -> None:
         """Take over the answers that an earlier attempt locked, but not those that do not fit `count` samples."""
-        for kind, told in answers.items():
-            fits = {one.at: one for one in told if 0 <= one.at < count and _fits(kind, one)}
+        for kind, known in answers.items():
+            fits = {one.at: one for one in known if 0 <= one.at < count and _fits(kind, one)}
             self._answers[kind] = self._answers.get(kind, {}) | fits
 
 
-def _fits(kind: str, told: Told) -> bool:
+def _fits(kind: str, answer: Told) -> bool:
     """Return whether a locked answer has valid values; it may come from a file."""
     names = VECTORS.get(kind, ())
-    return 0 < len(names) == len(told.values) and all(
+    return 0 < len(names) == len(answer.values) and all(
         isinstance(value, int)
         if name in WHOLE
         else value is None or (isinstance(value, int | float) and 0 <= value <= 1)
-        for name, value in zip(names, told.values, strict=True)
+        for name, value in zip(names, answer.values, strict=True)
     )

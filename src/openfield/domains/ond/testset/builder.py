@@ -294,8 +294,8 @@ class _Drawer:
         if len(classes) < settings.known + (not stated):
             least = len(classes) - (not stated)
             way = f"Make fewer of them known: --set known={least}" if least > 1 else "They need three at least."
-            told = "are too many" if stated else "leave none unknown"
-            raise InvalidInput(f"The data have {len(classes)} classes; {settings.known} known ones {told}. {way}")
+            problem = "are too many" if stated else "leave none unknown"
+            raise InvalidInput(f"The data have {len(classes)} classes; {settings.known} known ones {problem}. {way}")
         self._lengths = {name: getattr(settings, name) for name in ("training", "before", "after", "round_size")}
         order = classes if stated else rng.permutation(classes)
         if settings.classes:

@@ -100,8 +100,8 @@ class DataDirectory:
     def _read(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
         if not self.has(protocol, area, name):
             others = [place for place in self.places() if name in place[2]]
-            told = f" There is one: --set protocol={others[0][0]} --set area={others[0][1]}" if others else ""
-            raise InvalidInput(f"There is no test '{name}' for {protocol}, {area}.{told}")
+            hint = f" There is one: --set protocol={others[0][0]} --set area={others[0][1]}" if others else ""
+            raise InvalidInput(f"There is no test '{name}' for {protocol}, {area}.{hint}")
         table = self._path(protocol, area, name, TABLE_SUFFIX).read_bytes()
         digests = {name + TABLE_SUFFIX: file_digest(table)}
         metadata: dict[str, Any] = {}

@@ -75,9 +75,9 @@ def preview_feedback(answers: AgentAnswers, kind: str, ids: Sequence[str] | None
     if offer.content == "writers":
         return Purchase([f"current_score,{int(answers.score) + _writers(answers)}"], 1)
     positions = _choose(answers, kind, offer, ids)
-    told = positions if left is None else answers.allow(kind, positions)[:left]
-    lines = [_line(answers, offer, at) for at in told]
-    return Purchase(lines, 0 if left is None else len(told), tuple(told))
+    chosen = positions if left is None else answers.allow(kind, positions)[:left]
+    lines = [_line(answers, offer, at) for at in chosen]
+    return Purchase(lines, 0 if left is None else len(chosen), tuple(chosen))
 
 
 def edit_distance(first: str, second: str) -> int:

@@ -101,8 +101,8 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
         raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {columns}.")
     if kind == "classification" and known is not None and columns != known + 1:
         why = f"{known} known classes and the unknown one"
-        told = f"classification rows have {known + 1} values ({why}), not {columns}."
-        raise Refusal("InvalidResults", f"{told} A server started with --compat takes any number.")
+        problem = f"classification rows have {known + 1} values ({why}), not {columns}."
+        raise Refusal("InvalidResults", f"{problem} A server started with --compat takes any number.")
     if kind == "characterization" and protocol == "CONDDA" and known is not None and columns <= known:
         why = f"{known} known classes, the novel ones you found, and one for the rest"
         raise Refusal(
@@ -262,8 +262,8 @@ def _check_place(positions: NDArray[np.int64], test: Test, number: int, compat: 
     if positions.min() < span.start or positions.max() >= span.stop:
         raise Refusal("InvalidResults", f"The {kind} rows must be about samples of round {number}.")
     if len(positions) < len(span):  # the rest could not be posted later, and the test not be scored
-        told = f"{len(positions)} of the {len(span)} samples of round {number}"
-        raise Refusal("InvalidResults", f"The {kind} rows are about {told} only.")
+        part = f"{len(positions)} of the {len(span)} samples of round {number}"
+        raise Refusal("InvalidResults", f"The {kind} rows are about {part} only.")
 
 
 def _fields(rest: str, kind: str) -> list[str]:

@@ -109,8 +109,10 @@ def read_sample_file(path: Path) -> Samples:
     except KeyError as error:
         raise InvalidInput(f"{path} has no array {error}. It needs `images` or `features`, and `labels`.") from None
     except (ValueError, InvalidInput) as error:
-        told = str(error).removesuffix(".")
-        raise InvalidInput(f"{path} holds no samples: {told}. It needs `images` or `features`, and `labels`.") from None
+        problem = str(error).removesuffix(".")
+        raise InvalidInput(
+            f"{path} holds no samples: {problem}. It needs `images` or `features`, and `labels`."
+        ) from None
 
 
 def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:

@@ -224,5 +224,5 @@ def _read_share(found: Any, where: str) -> float | None:
 
 def name_unknown(row: Sequence[str]) -> str | None:
     """Return the unknown class in a row of a video or document; None for known classes, or if the row does not say."""
-    told = len(row) > PAIR + 1 and row[PAIR] == NOVEL_CLASS and row[PAIR + 1] != "0"
-    return f"{NOVEL_CLASS} {row[PAIR + 1]}" if told else None
+    named = len(row) > PAIR + 1 and row[PAIR] == NOVEL_CLASS and row[PAIR + 1] != "0"
+    return f"{NOVEL_CLASS} {row[PAIR + 1]}" if named else None

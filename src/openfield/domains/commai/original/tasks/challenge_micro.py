@@ -77,16 +77,16 @@ class TaskGenerator:
 
     def get_feedback_text(self, right: bool, question: str | None = None) -> str:
         """Return the feedback to an answer, with the words after it."""
-        told = self.provide_feedback
-        if told is None or told is False:
+        feedback = self.provide_feedback
+        if feedback is None or feedback is False:
             return ""
         asked = self.get_original_question(self._question if question is None else question)
-        if told is True:
+        if feedback is True:
             text = "" if callable(self._answer) else str(self.rng.choice(self._answer))
-        elif callable(told):
-            text = told(right, asked)
+        elif callable(feedback):
+            text = feedback(right, asked)
         else:
-            text = told if isinstance(told, str) else str(self.rng.choice(told))
+            text = feedback if isinstance(feedback, str) else str(self.rng.choice(feedback))
         return text + (self.feedback_sep if self.show_feedback_sep else "")
 
 

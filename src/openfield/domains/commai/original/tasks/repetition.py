@@ -94,8 +94,8 @@ class RepeatingTask(BaseTask):
 
     def fail(self) -> None:
         """End with failure."""
-        told = f" the right answer is: {self.state.answer}" if self.tells else ""
-        self.set_result(0, self.blame() + told)
+        right_answer = f" the right answer is: {self.state.answer}" if self.tells else ""
+        self.set_result(0, self.blame() + right_answer)
 
 
 class RepeatCharacterTask(RepeatingTask):
