@@ -117,6 +117,21 @@ def test_an_argument_may_make_another_environment_with_its_title_and_novelties(t
     assert "CartPole" in domain.title
 
 
+def test_a_default_argument_that_names_no_environment_waits_for_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "named.py"
+    file.write_text("import gymnasium\ndef make(env_name='Nowhere-v3'):\n    return gymnasium.make(env_name)\n")
+    settings = [word for name, value in SHORT.items() for word in ("--set", f"{name}={value}")]
+    words = ["run", f"gym:{file}:make", "-a", "random", "--trials", "1", "--workers", "0", *settings]
+    assert run_command([*words, "-o", str(tmp_path / "a.sqlite")]) == 2
+    told = capsys.readouterr().err
+    assert "does not know: Environment `Nowhere` doesn't exist. Give another argument: --set make.NAME=VALUE" in told
+    named = [*words, "--set", "make.env_name=Pendulum-v1", "-o", str(tmp_path / "b.sqlite")]
+    assert run_command(named) == 0
+    assert "Pendulum-v1, an environment of Gymnasium" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [["list", "novelties"], ["check", "--novelty", "gravity=20"]])
 def test_an_environment_that_lacks_an_argument_is_named_in_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]

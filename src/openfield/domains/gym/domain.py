@@ -32,6 +32,7 @@ from openfield.domains.gym.environment import (
     read_attribute,
     read_defaults,
     set_attribute,
+    takes_arguments,
     wrap_env,
 )
 from openfield.domains.gym.generic import RULES, Fit
@@ -125,15 +126,16 @@ class GymDomain(Domain[GymSettings]):
         self._find_entry = cache(partial(find_entry, suite=suite))
         self._has_own_suite = suite is not None
         self._incomplete = ""
-        """Why the environment cannot be made with the arguments given: it needs one that trials must give."""
+        """Why the environment cannot be made with the arguments given: it needs others, which trials must give."""
         known_as = text.rpartition(":")[2]
         self.title = f"{known_as}, an environment of Gymnasium"
         try:
             known_as = self._learn(self._given).id
         except InvalidInput as error:
-            if not _lacks_argument(error):
+            if not (_lacks_argument(error) or takes_arguments(maker)):
                 raise
-            self._incomplete = f"{error} Give it: --set make.NAME=VALUE, where trials are made."
+            advice = "Give it" if _lacks_argument(error) else "Give another argument"
+            self._incomplete = f"{error} {advice}: --set make.NAME=VALUE, where trials are made."
         self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{known_as.replace('/', '-')}"
 
     def _learn(self, arguments: Mapping[str, Any]) -> Probe:

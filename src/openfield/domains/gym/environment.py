@@ -37,6 +37,7 @@ PICTURES = "rgb_array"
 """The render mode of Gymnasium that returns pictures."""
 DEFAULT_FPS = 30.0
 
+_ID = re.compile(r".+-v\d+")
 _CHANGE = re.compile(r"(?P<path>[A-Za-z]\w*(?:\.[A-Za-z]\w*)*)(?P<sign>=|\*=|/=|-=)(?P<value>.+)", re.DOTALL)
 
 
@@ -148,7 +149,9 @@ def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
     except UnregisteredEnv as error:
         near = _suggest(text)
         said = one_line(error).partition(" Did you mean")[0] if near else one_line(error)
-        raise InvalidInput(f"Gymnasium knows no '{text}': {said}{near}") from None
+        if makes_by_id(text):
+            raise InvalidInput(f"Gymnasium knows no '{text}': {said}{near}") from None
+        raise InvalidInput(f"{text} asks for an environment that Gymnasium does not know: {one_line(error)}") from None
     except DependencyNotInstalled as error:
         raise InvalidInput(f"{text} needs a package that is not installed. Gymnasium says: {one_line(error)}") from None
     except Exception as error:
@@ -156,6 +159,18 @@ def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
     if not isinstance(env, gymnasium.Env):
         raise InvalidInput(f"'{text}' makes a {type(env).__name__}, not an environment of Gymnasium.")
     return env
+
+
+def makes_by_id(text: str) -> bool:
+    """Return whether a text is an id of Gymnasium, and not a file's or a module's function."""
+    return ":" not in text or bool(_ID.fullmatch(text) and not text.partition(":")[0].endswith(".py"))
+
+
+def takes_arguments(maker: MakeEnv) -> bool:
+    """Return whether what makes an environment has arguments of its own, with which it may make another one."""
+    with suppress(TypeError, ValueError):
+        return any(each.kind is not each.VAR_KEYWORD for each in inspect.signature(maker).parameters.values())
+    return False
 
 
 def _suggest(text: str) -> str:

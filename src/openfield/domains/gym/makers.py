@@ -5,7 +5,6 @@ Whatever is missing becomes one line that says how to get it.
 
 from __future__ import annotations
 
-import re
 import warnings
 from contextlib import nullcontext
 from importlib import import_module
@@ -13,14 +12,13 @@ from importlib import import_module
 import gymnasium
 from gymnasium.envs.registration import namespace
 
-from openfield.domains.gym.environment import MakeEnv
+from openfield.domains.gym.environment import MakeEnv, makes_by_id
 from openfield.domains.gym.suites.suite import find_suite
 from openfield.errors import InvalidInput, MissingExtra
 from openfield.registry import PluginWarning, installed_points, load
 
 PLUGINS = "gymnasium.envs"
 """The group of entry points with which packages offer environments."""
-_ID = re.compile(r".+-v\d+")
 
 
 def find_maker(text: str) -> MakeEnv:
@@ -30,7 +28,7 @@ def find_maker(text: str) -> MakeEnv:
         InvalidInput: There is no such environment.
         MissingExtra: It needs an optional part that is not installed.
     """
-    if ":" not in text or (_ID.fullmatch(text) and not text.partition(":")[0].endswith(".py")):
+    if makes_by_id(text):
         register_environments(text)
         return lambda **arguments: gymnasium.make(text, disable_env_checker=True, **arguments)
     found = load(text)
