@@ -57,10 +57,11 @@ def test_each_domain_has_its_own_keys_beside_those_of_the_whole(cellar: str) -> 
 
 
 def test_what_the_command_line_changes_wins_in_every_domain(cellar: str) -> None:
-    changed = [part.change({"trials": 1, "agents": ["compass"]}) for part in make(cellar).split()]
-    made = plan_parts([Part(each, find_domain(each.domain)) for each in changed], Path("x.sqlite"))
+    made = plan(make(cellar).change({"trials": 1, "agents": ["compass"], "settings": {"size": 9}}))
     assert set(count(made).values()) == {1}
     assert set(made.agents) == {"compass"}
+    assert {(cell.trial.settings["size"], cell.trial.settings["before"]) for cell in made.cells} == {(9, 1)}
+    assert {cell.trial.novelty for cell in made.cells if cell.trial.domain == "maze"} == {("swapped",), ("slip:easy",)}
 
 
 def test_an_experiment_of_one_domain_is_its_own_only_part() -> None:

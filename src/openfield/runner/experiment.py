@@ -55,6 +55,8 @@ MAX_BUDGET = 1e8
 """Seconds: three years."""
 OF_DOMAIN = ("agents", "limits", "novelty", "redlight", "redlight_strength", "repeats", "seed", "settings", "trials")
 """The keys that a table of `domains` may have beside `domain`."""
+JOINED = ("settings", "limits")
+"""The keys whose values are mappings, which a change joins key by key."""
 
 
 class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -273,11 +275,13 @@ class Experiment(RegisterOptions, TrialOptions):
     """What people are shown and asked when they play: for `openfield play`."""
 
     def change(self, *changes: Mapping[str, Any]) -> Experiment:
-        """Return the experiment with other values; settings and limits are joined, key by key."""
+        """Return the experiment with other values, in all its domains; settings and limits are joined, key by key."""
         merged = dict(self.given)
         for values in changes:
-            tables = {key: {**merged.get(key, {}), **values[key]} for key in ("settings", "limits") if key in values}
-            merged |= {**values, **tables}
+            joined = {key: {**merged.get(key, {}), **values[key]} for key in JOINED if key in values}
+            merged |= {**values, **joined}
+            if "domains" in merged and "domains" not in values:
+                merged["domains"] = [_leave_out(values, table) for table in merged["domains"]]
         return make_experiment(merged)
 
     def without(self, *names: str) -> Experiment:
@@ -454,6 +458,15 @@ def read_experiment(path: Path) -> Experiment:
         made = make_experiment(values)
         made.split()  # a mistake in a table is said before anything else is done
         return made
+
+
+def _leave_out(values: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of a domain without the keys that have other values now, in all domains."""
+    kept = {key: value for key, value in table.items() if key not in values}
+    for key in JOINED:
+        if key in values and key in table:
+            kept[key] = {name: value for name, value in table[key].items() if name not in values[key]}
+    return kept
 
 
 def _join_agents(agents: Sequence[list[str] | dict[str, Any]]) -> list[str] | dict[str, Any]:

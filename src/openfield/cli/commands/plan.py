@@ -142,7 +142,7 @@ def _play_pilot(name: str, agents: PilotAgents, pilot: TrialOptions, path: Path,
     usual: dict[str, Any] = {} if copied else {"trials": PILOT, "settings": {"unchanged": 0}}
     if not copied and not own.keys() & {"seed", "sealed", "secret"}:
         usual["seed"] = derive(target.experiment.seed, "pilot")
-    parts = [part.change(usual, own) for part in chosen.split()]
+    parts = chosen.change(usual, own).split()
     made = plan_parts([Part(*pair) for pair in zip(parts, target.domains, strict=True)], path)
     if len(made.agents) < 2:
         raise InvalidInput("A plan compares agents: name two, as in --agents planner naive.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -16,7 +16,7 @@ from openfield.cli.shared.viewer import viewing, wait_for_readers
 from openfield.console import print_json
 from openfield.isolation import IsolationOptions
 from openfield.options import MORE, CommandChanges
-from openfield.runner.experiment import Experiment, LimitOptions
+from openfield.runner.experiment import Experiment, LimitOptions, naming_file
 
 if TYPE_CHECKING:
     from openfield.runner.plan import Plan
@@ -77,7 +77,10 @@ def run(
     chosen = start.change(changes.experiment, own)
     check_cluster(experiment, chosen)
     path = chosen.find_path(target.name)
-    plan = with_options(_make_plan(target, path, changes, own), chosen, target.file)
+    changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the fault is not in the file
+    with nullcontext() if target.file is None or changed else naming_file(target.file):
+        plan = _make_plan(chosen, target, path, changes)
+    plan = with_options(plan, chosen, target.file)
     if dry_run:
         if chosen.sealed and chosen.secret is None and not path.exists():
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
@@ -110,24 +113,19 @@ def _play(plan: Plan, path: Path, changes: CommandChanges, view: bool, json: boo
     fail_if_nothing_scored(result, plan.cells)
 
 
-def _make_plan(target: Target, path: Path, changes: CommandChanges, own: dict[str, Any]) -> Plan:
+def _make_plan(chosen: Experiment, target: Target, path: Path, changes: CommandChanges) -> Plan:
     """Return the plan of an experiment.
 
     Args:
-        target: The experiment, its domains, and its file, which messages name if nothing else can be wrong.
+        chosen: The experiment, with what the options change in it.
+        target: Its domains.
         path: The run file.
-        changes: What options of the domain change in it.
-        own: What options of the command change in it.
+        changes: What the options of the domain change beside the experiment.
     """
     from openfield.errors import InvalidInput
     from openfield.runner.campaign import Part, plan_parts
-    from openfield.runner.experiment import naming_file
 
-    changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the fault is not in the file
-    with nullcontext() if target.file is None or changed else naming_file(target.file):
-        chosen = [part.change(changes.experiment, own) for part in target.experiment.split()]
-        if chosen[0].share and chosen[0].sealed and chosen[0].secret is None:
-            raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
-        return plan_parts(
-            [Part(*pair, changes.agents or None) for pair in zip(chosen, target.domains, strict=True)], path
-        )
+    if chosen.share and chosen.sealed and chosen.secret is None:
+        raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
+    parts = zip(chosen.split(), target.domains, strict=True)
+    return plan_parts([Part(*pair, changes.agents or None) for pair in parts], path)

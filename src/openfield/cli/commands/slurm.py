@@ -42,7 +42,7 @@ def slurm(
     check_options(sbatch)
     read = read_experiment(experiment)
     with naming_file(experiment):
-        apart = [part.change({"isolate": False}) for part in read.split()]  # the nodes isolate, if they can
+        apart = read.change({"isolate": False}).split()  # the nodes isolate, if they can
         parts = [Part(part, find_domain(part.domain)) for part in apart]
         merged = output or read.find_path(experiment.stem if read.domains else parts[0].domain.name)
         if read.sealed and read.secret is None:
