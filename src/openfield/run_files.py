@@ -19,6 +19,7 @@ from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
+from openfield.journal.schema import LOOSE_FACT
 from openfield.parameters import shorten_agents
 from openfield.provenance.rules import DomainRules, find_false_rules, own_rule, read_rules
 from openfield.registry import known_domain
@@ -130,6 +131,8 @@ def read_cells(run: Run, superseded: bool = False) -> tuple[list[CellRecord], di
 
     cells = run.cells()
     cells += list_superseded(run, cells) if superseded else ()
+    loose = {key.removeprefix(LOOSE_FACT) for key in run.facts if key.startswith(LOOSE_FACT)}
+    cells = [msgspec.structs.replace(cell, loose=True) if cell.id in loose else cell for cell in cells]
     domains = {name: _find_domain(run, name) for name in sorted({cell.trial.domain for cell in cells})}
     telling = {cell.agent for cell in cells if any(episode.belief for episode in cell.episodes)}
     detected = (_detect(count_as_test(cell), domains[cell.trial.domain]) for cell in cells)

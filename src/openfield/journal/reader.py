@@ -148,6 +148,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its run stops by itself, so that the number of trials was not fixed beforehand."""
     dropped: bool = False
     """Whether it is not played, because the run stopped by itself."""
+    loose: bool = False
+    """In a `Result`: whether its run says that it may score without doing anything for it, as by loose rules."""
     seed_unit: str = ""
     """In totals over several scenarios, which use the same seeds: what is alike in all of them; else empty."""
 

@@ -76,7 +76,7 @@ def scenario_of(cell: CellRecord) -> Scenario:
     trial = cell.trial
     red_light = [f"red_light={trial.red_light}"] if isinstance(trial.red_light, str) else []
     settings = ", ".join(write_settings(trial.settings) + red_light)
-    return Scenario(trial.domain, trial.novelty, bool(trial.red_light), settings, _is_loose(trial))
+    return Scenario(trial.domain, trial.novelty, bool(trial.red_light), settings, cell.loose or _is_loose(trial))
 
 
 def _is_loose(trial: Trial) -> bool:

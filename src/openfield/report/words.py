@@ -59,7 +59,8 @@ CONTROLS = (
 )
 LOOSE = (
     "Below this line: trials by rules that allow scores that nothing was done for, such as those of the original's "
-    "client, where a test's labels may be bought before its rounds are answered. They are ranked with no other."
+    "client, where a test's labels may be bought before its rounds are answered, "
+    "or where another session of the team had bought them. They are ranked with no other."
 )
 INTERVALS = {
     "conservative": "with conservative 95 % intervals, or usual ones where a number has no range",

@@ -23,6 +23,7 @@ from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, RunBusy
 from openfield.journal.reader import RESUMABLE, Run
 from openfield.journal.recorder import Emit, Recorder
+from openfield.journal.schema import LOOSE_FACT
 from openfield.journal.writer import Journal
 from openfield.record import Step
 from openfield.runner.plan import check_agent_name, facts_of
@@ -122,9 +123,12 @@ class SessionDispatcher(RecordingDispatcher):
 
     def at_hand(self, group: Session, trial: str) -> RemoteRollout | None:
         """Return the rollout of a trial if it is open or was finished lately."""
-        key = group.id, trial
         self._seen[group.id] = time.monotonic()
-        return self._remotes.get(key) or self._finished.get(key)
+        return self.peek(group, trial)
+
+    def peek(self, group: Session, trial: str) -> RemoteRollout | None:
+        """Return the same for a look that does not keep the session in memory."""
+        return self._remotes.get((group.id, trial)) or self._finished.get((group.id, trial))
 
     async def begun(self, group: Session) -> list[str]:
         """Return the trials of a session that are under way or over."""
@@ -173,6 +177,10 @@ class SessionDispatcher(RecordingDispatcher):
     async def caution(self, group: Session, key: str, text: str) -> None:
         """Add a sentence that reports of the run print, because it bears on what the numbers mean."""
         await self._journal.submit([], {}, {f"caution {group.id} {key}": text})
+
+    async def loosen(self, group: Session, trial: str, why: str) -> None:
+        """Record that a trial may score without doing anything for it: reports show it below a line."""
+        await self._journal.submit([], {}, {f"{LOOSE_FACT}{self._cell(group, trial).id}": why})
 
     async def forget(self, before: float) -> None:
         """Free what sessions hold that were not asked about since a moment. A later request replays a trial."""

@@ -19,7 +19,7 @@ from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.builder import Built
 from openfield.domains.ond.testset.evaluation import describe_round
-from openfield.domains.ond.testset.feedback import buy_feedback, preview_feedback
+from openfield.domains.ond.testset.feedback import Purchase, buy_feedback, preview_feedback
 from openfield.domains.ond.testset.results import (
     ResultTable,
     check_columns,
@@ -104,42 +104,47 @@ class TestWorld:
 
     def show(self, number: int) -> None:
         """Note that a client is shown a round; refuse one before the results of the round before it."""
-        if number > self._current and not (number == self._current + 1 and (number == 0 or self._has_results)):
-            text = f"Round {number} is shown when results of round {max(self._current, 0)} are posted."
+        if number > self.current and not (number == self.current + 1 and (number == 0 or self._has_results)):
+            text = f"Round {number} is shown when results of round {max(self.current, 0)} are posted."
             raise Refusal("RoundOutOfOrder", f"{text} {ANY_ORDER}")
         self.answers.shown = max(self.answers.shown, number)
 
     def check_order(self, number: int) -> None:
         """Refuse results of a round that is not the current one, or that has had its feedback."""
-        begins = number == self._current + 1 and (number == 0 or self._has_results)
-        if number != self._current and not begins:
-            raise Refusal("RoundOutOfOrder", f"Results come round by round, now of {self._current}. {ANY_ORDER}")
+        begins = number == self.current + 1 and (number == 0 or self._has_results)
+        if number != self.current and not begins:
+            raise Refusal("RoundOutOfOrder", f"Results come round by round, now of {self.current}. {ANY_ORDER}")
         if number in self.answers.informed:
             raise Refusal("RoundOutOfOrder", f"Results of round {number} come before its feedback. {ANY_ORDER}")
 
     @property
-    def _current(self) -> int:
+    def current(self) -> int:
         """The round that a client plays: the last one that it was shown or posted."""
         return max([self.answers.shown, *(number for kind in IN_ORDER for number in self.answers.posted.get(kind, ()))])
 
     @property
     def _has_results(self) -> bool:
         """Whether results of the current round are posted."""
-        return any(self._current in self.answers.posted.get(kind, ()) for kind in (*IN_ORDER, "characterization"))
+        return any(self.current in self.answers.posted.get(kind, ()) for kind in (*IN_ORDER, "characterization"))
 
-    def prepare(self, post: Post, tables: dict[str, ResultTable], then: Sequence[Buy] = ()) -> None:
+    def has_passed(self, number: int) -> bool:
+        """Return whether labels of a round and of those before tell a client nothing that still counts."""
+        return self.current > number or number in self.answers.informed
+
+    def prepare(self, post: Post, tables: dict[str, ResultTable], then: Sequence[Buy] = ()) -> dict[str, Purchase]:
         """Refuse results that differ in their columns from earlier ones, or after which a purchase would be refused.
 
-        So a bad post leaves no trace. `tables` are the results as they were read.
+        So a bad post leaves no trace. `tables` are the results as they were read. Returned is what would be bought.
         """
         if not post.old:
             self._check_widths(tables)
+        bought: dict[str, Purchase] = {}
         if then:
             after = self.answers.copy()
             after.post(post.round, tables)
-            for wish in then:
-                preview_feedback(after, wish.type, wish.ids)
+            bought = {wish.type: preview_feedback(after, wish.type, wish.ids) for wish in then}
         self._tables = post, tables
+        return bought
 
     def _check_widths(self, tables: dict[str, ResultTable]) -> None:
         """Check that rows have as many values as the test wants and earlier rounds had; old clients are not checked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from openfield.domains.ond.server.session_service import count_disclosures
+from openfield.domains.ond.testset.test import Test
 from openfield.journal.reader import Run
 from openfield.report.export.rows import list_estimates
 from openfield.report.terminal import render_summary
@@ -29,6 +31,11 @@ def once(data: Path, tmp_path: Path) -> Iterator[Client]:
 
 def scores(client: Client, session: str, test: str = TEST) -> httpx.Response:
     return client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": test})
+
+
+def sure(test: Test, ids: list[str]) -> dict[str, str]:
+    """Right answers, and the belief that the world has changed."""
+    return answers(test, ids) | {"detection": "".join(f"{key},0.9\n" for key in ids)}
 
 
 def test_rounds_are_served_and_accepted_in_order(once: Client) -> None:
@@ -168,6 +175,78 @@ def test_labels_cannot_be_read_out_by_scoring_again_and_again(once: Client) -> N
         once.complete(session)
         told += scores(once, session).status_code == 200
     assert told == 1
+
+
+def test_a_score_sold_as_feedback_is_a_scoring_of_the_test(data: Path, tmp_path: Path) -> None:
+    """A score is no oracle, and neither are many sessions that stay open, also after a restart of the server."""
+    client = Client(data, tmp_path / "run.sqlite", scorings=1)
+    test, sessions = known(client), [client.open(novelty_detector_version=name) for name in ("one", "two", "three")]
+    for session in sessions[:2]:
+        assert client.post(session, 0, **sure(test, test.ids[:10])).text == "OK"
+    assert client.feedback(sessions[0], "score").text == "accuracy,1.0\n"
+    refused(client.feedback(sessions[1], "score"), 400, "ScoresWithheld")
+    asked = {"session_id": sessions[2], "test_id": TEST, "round_id": 0, "result_types": ["detection", "classification"]}
+    asked |= {"feedback_types": ["score"]}
+    said = sure(test, test.ids[:10]).items()
+    files = {"test_identification": json.dumps(asked).encode()} | {f"{kind}_file": text.encode() for kind, text in said}
+    refused(client.ask("POST", "/session/resultsfeedback", files=files), 400, "ScoresWithheld")
+    assert client.post(sessions[2], 0, **dict(said)).text == "OK"  # what was refused left no trace
+    client.post(sessions[0], 1, **sure(test, test.ids[10:20]))
+    assert client.feedback(sessions[0], "score").text  # of the same play
+    count_disclosures(client.dispatcher)
+    told = [
+        text for key, text in facts(tmp_path / "run.sqlite").items() if key.startswith("caution") and "score" in text
+    ]
+    assert told == [f"one was given a score of test {TEST} as feedback; the test has been scored 1 time."]
+    client.close()
+    again = Client(data, tmp_path / "run.sqlite", scorings=1)
+    count_disclosures(again.dispatcher)
+    refused(again.feedback(sessions[1], "score"), 400, "ScoresWithheld")
+    asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5, "test_ids": [TEST]}
+    refused(again.ask("POST", "/session", json={"configuration": asked}), 400, "TestClosed")
+    again.close()
+
+
+def test_the_scores_of_a_session_that_was_sold_one_wait_for_the_others(once: Client) -> None:
+    player, buyer = once.open(), once.open()
+    test = known(once)
+    for number in range(3):
+        once.dataset(buyer, number)
+        once.post(buyer, number, **sure(test, test.ids[number * 10 : number * 10 + 10]))
+        assert once.feedback(buyer, "score").text
+    once.complete(buyer)
+    refused(scores(once, buyer), 400, "ScoresWithheld")  # they tell the onset
+    once.play(player)
+    assert scores(once, buyer).status_code == 200
+    refused(scores(once, player), 400, "ScoresWithheld")  # one scoring, and it is spent
+
+
+def test_sessions_that_may_know_what_another_bought_stand_below_the_line(once: Client, tmp_path: Path) -> None:
+    """One that was ahead of the feedback learned nothing from it; one that starts again may use it."""
+    test = known(once)
+    names = ("ahead", "again", "behind", "scout")
+    sessions = {name: once.open(novelty_detector_version=name) for name in names}
+
+    def play(name: str, *rounds: int) -> None:
+        for number in rounds:
+            once.dataset(sessions[name], number)
+            once.post(sessions[name], number, **sure(test, test.ids[number * 10 : number * 10 + 10]))
+
+    play("ahead", 0, 1)
+    play("again", 0, 1)
+    play("behind", 0)
+    play("scout", 0)
+    assert once.feedback(sessions["scout"], "classification").text
+    play("ahead", 2)
+    play("again", 0, 1, 2)
+    play("behind", 1, 2)
+    play("scout", 1, 2)
+    for session in sessions.values():
+        once.complete(session)
+    groups = Result([tmp_path / "once.sqlite"]).summary().groups
+    assert {group.agent: group.scenario.loose for group in groups} == {
+        "ahead": False, "scout": False, "again": True, "behind": True
+    }  # fmt: skip
 
 
 def test_more_scores_are_told_if_the_server_says_so_and_are_counted(data: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import threading
 import uuid
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -17,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from openfield.console import say_count
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.errors import Refusal
@@ -24,7 +26,7 @@ from openfield.domains.ond.server.archive import detector_of, done_tests, finish
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory
 from openfield.domains.ond.testset.evaluation import evaluate_more, evaluate_reaction, evaluate_round, evaluate_test
-from openfield.domains.ond.testset.feedback import preview_feedback
+from openfield.domains.ond.testset.feedback import SCORES, Purchase, preview_feedback
 from openfield.domains.ond.testset.results import TYPES
 from openfield.domains.ond.testset.test import Test
 from openfield.domains.ond.trials import grant_hints, session_trial
@@ -39,6 +41,8 @@ from openfield.trial import Trial
 LOG = logging.getLogger("openfield.ond")
 HINT_LIMITS = {"feedback_max_ids": 1000}
 """The hints a server grants by default."""
+SCORE_SOLD = "score sold"
+"""Begins the fact that a session was given a score as feedback, before its test was completed."""
 MAX_TRIALS = 10_000
 """Trials of sessions that are kept to be used again."""
 LARGE_POST = 4 << 20
@@ -108,6 +112,10 @@ class SessionService:
         own = [session for session in dispatcher.groups.values() if self._owns(session)]
         self._informed = {self._identify(one, test) for one in own for test in one.trials if _is_informed(one, test)}
         """The tests of which sessions of the team were given feedback."""
+        self._players: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        """The sessions of the team that have a test, each with its own name for it."""
+        for one in own:
+            self._enter_players(one)
 
     def test_list(self, protocol: str, area: str) -> bytes:
         """Return the list of tests, as published or as found."""
@@ -145,6 +153,7 @@ class SessionService:
         by_rules = f"{name} played a session by the original's rules: rounds in any order, and scores at once."
         known = {"created": self._clock(), **facts}
         session = await self.dispatcher.open(session_id, name, trials, known, by_rules if compat else "")
+        self._enter_players(session)
         for test in tests if self._informed else ():
             if self._identify(session, test) in self._informed:
                 await self._caution_informed(session, test)
@@ -184,6 +193,7 @@ class SessionService:
         self._check_open(session, test)
         if number == 0 and not resume and answers.posted:
             await self.dispatcher.restart(session, test, lambda remote: self._carry(session, test, remote))
+            await self._caution_if_others_informed(session, test)
         span = known.span(number)
         if not span:
             return None
@@ -215,20 +225,27 @@ class SessionService:
             self._check_new(world_of(remote), number, results, compat)
         packed = {kind: tables[kind].packed or text for kind, text in results.items()}
         action = msgspec.structs.replace(action, results=packed)
-        world_of(remote).prepare(action, tables, then)
+        bought = world_of(remote).prepare(action, tables, then)
+        self._check_scores(self._find(session_id), test, remote, bought)
         _, written = remote.take(Reply(action))
         await wait_for_disk(written)
 
     async def feedback(self, session_id: str, test: str, kinds: list[str], ids: list[str] | None) -> list[bytes]:
         """Return feedback on answered samples, one body per kind; if one kind is refused, all are."""
         remote = await self._open_remote(session_id, test)
-        for kind in kinds:
-            preview_feedback(world_of(remote).answers, kind, ids)
+        session = self._find(session_id)
+        bought = {kind: preview_feedback(world_of(remote).answers, kind, ids) for kind in kinds}
+        is_scored = self._check_scores(session, test, remote, bought)
+        if is_scored:  # before it is sold, so that no other session is sold one meanwhile
+            session.facts[f"{SCORE_SOLD} {test}"] = self._clock()
+            self._tally(session, test)[_receiver_of(session)] += 1
         taken = [remote.take(Reply(Buy(kind, ids))) for kind in kinds]
+        if is_scored:
+            await self._note_sold_score(session, test)
         for _, written in taken:
             await wait_for_disk(written)
         if any(turn.feedback.get("lines") for turn, _ in taken):
-            await self._note_feedback(self._find_any(session_id), test)
+            await self._note_feedback(session, test, world_of(remote).current)
         return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
 
     async def complete(self, session_id: str, test: str) -> None:
@@ -372,49 +389,96 @@ class SessionService:
         fact = f"scored {test}"
         if fact in session.facts or self._rules.scorings is None or self._rules.devmode:
             return
-        compat = "compat" in session.facts
-        tally = self.dispatcher.told[name_told(self.dispatcher.find_trial(session, test), test)]
-        if not compat and tally[self._team or ""] >= self._rules.scorings:
-            raise Refusal(
-                "ScoresWithheld", f"The scores of this test have been given {tally[self._team or '']} times already."
-            )
+        compat, tally = "compat" in session.facts, self._tally(session, test)
+        self._check_tally(session, test)
         playing = [one for one in self.dispatcher.groups.values() if _is_playing(one, test)]
         missing = set() if compat else self._rules.teams - {one.facts.get("team") for one in self._finished(test)}
         if self._rules.scorings == 1 and (playing or missing):
             text = f"{len(playing)} sessions still play it, and {len(missing)} teams have not."
             raise Refusal("ScoresWithheld", f"Scores are given when the test is closed for everyone: {text}")
-        tally["original" if compat else self._team or ""] += 1
+        tally[_receiver_of(session)] += not _is_scored(session, test)
         await self.dispatcher.note(session, fact, self._clock())
         count = tally.total() - tally["light"]
         if count > 1:
             text = f"The scores of test {test} were given to {session.agent}; they have been given {count} times."
             await self.dispatcher.caution(session, fact, text)
 
+    def _check_scores(self, session: Session, test: str, remote: RemoteRollout, bought: Mapping[str, Purchase]) -> bool:
+        """Return whether scores among some feedback count as a scoring of the test; refuse one too many.
+
+        The scores of one session count once: they are about answers that stay as they were.
+        """
+        offers = world_of(remote).test.kind.feedback
+        asked = any(each.lines and offers[kind].content in SCORES for kind, each in bought.items())
+        if not asked or self._rules.scorings is None or self._rules.devmode or _is_scored(session, test):
+            return False
+        self._check_tally(session, test)
+        return True
+
+    def _check_tally(self, session: Session, test: str) -> None:
+        """Refuse scores of a test that were given as often as the rules say, in other sessions of the team."""
+        given = self._tally(session, test)[self._team or ""]
+        most = self._rules.scorings
+        if most is not None and given >= most and "compat" not in session.facts and not _is_scored(session, test):
+            raise Refusal("ScoresWithheld", f"The scores of this test have been given {given} times already.")
+
+    async def _note_sold_score(self, session: Session, test: str) -> None:
+        """Record that a session was sold a score before its test was completed, and how often the test was scored."""
+        key = f"{SCORE_SOLD} {test}"
+        await self.dispatcher.note(session, key, session.facts[key])
+        if "compat" in session.facts:  # its caution says so
+            return
+        tally = self._tally(session, test)
+        text = f"{session.agent} was given a score of test {test} as feedback; the test has been scored"
+        await self.dispatcher.caution(session, key, f"{text} {say_count(tally.total() - tally['light'], 'time')}.")
+
+    def _tally(self, session: Session, test: str) -> Counter[str]:
+        """Return how often scores of a test were given to each team, and how often its onset was."""
+        return self.dispatcher.told[self._identify(session, test)]
+
     def _finished(self, test: str) -> list[Session]:
         return [one for one in self.dispatcher.groups.values() if test in done_tests(one)]
 
-    async def _note_feedback(self, session: Session, test: str) -> None:
+    async def _note_feedback(self, session: Session, test: str, number: int) -> None:
         """Note that feedback on a test was given, which reveals onset and labels to other sessions of the team.
 
-        Where scores are given any number of times, the team has the labels anyway.
+        Where scores are given any number of times, the team has the labels anyway. A session that has played on by
+        itself, beyond the round that the feedback may be about, learns nothing from it.
         """
-        if _is_informed(session, test) or self._rules.scorings is None:
+        if self._rules.scorings is None:
             return
         identity = self._identify(session, test)
         self._informed.add(identity)
-        await self.dispatcher.note(session, f"informed {test}", self._clock())
-        for other in [one for one in self.dispatcher.groups.values() if one is not session and self._owns(one)]:
-            for its in [name for name in other.trials if self._identify(other, name) == identity]:
-                if _is_playing(other, its) and not _is_informed(other, its):
+        if not _is_informed(session, test):
+            await self.dispatcher.note(session, f"informed {test}", self._clock())
+        for name, its in list(self._players[identity]):
+            other = self.dispatcher.groups.get(name)
+            if other is not None and other is not session and _is_playing(other, its):
+                remote = self.dispatcher.peek(other, its)
+                if remote is None or not world_of(remote).has_passed(number):
                     await self._caution_informed(other, its)
+
+    async def _caution_if_others_informed(self, session: Session, test: str) -> None:
+        """Record that a session starts a test again of which other sessions of its team were given feedback."""
+        others = [(name, its) for name, its in self._players[self._identify(session, test)] if name != session.id]
+        if any(_is_informed(self.dispatcher.groups[name], its) for name, its in others):
+            await self._caution_informed(session, test)
 
     async def _caution_informed(self, session: Session, test: str) -> None:
         """Record that a session plays a test of which another session of its team was given feedback."""
-        if "caution_informed" in session.facts or "compat" in session.facts or _is_lit(session):
+        if f"loose {test}" in session.facts or "compat" in session.facts or _is_lit(session):
+            return
+        reason = "its team was given feedback on it in another session, from which onset and labels may be known."
+        await self.dispatcher.note(session, f"loose {test}", self._clock())
+        await self.dispatcher.loosen(session, test, reason)
+        if "caution_informed" in session.facts:  # one sentence for all its tests
             return
         await self.dispatcher.note(session, "caution_informed", test)
-        reason = "its team was given feedback on it in another session, from which onset and labels may be known."
         await self.dispatcher.caution(session, "informed", f"When {session.agent} played test {test}, {reason}")
+
+    def _enter_players(self, session: Session) -> None:
+        for test in session.trials:
+            self._players[self._identify(session, test)].append((session.id, test))
 
     def _identify(self, session: Session, test: str) -> str:
         return name_told(self.dispatcher.find_trial(session, test), test)
@@ -525,11 +589,20 @@ def count_disclosures(dispatcher: SessionDispatcher) -> None:
     """Count how often scores and onsets were revealed before the server was started."""
     for session in dispatcher.groups.values():
         compat = "compat" in session.facts
-        owner = "original" if compat else str(session.facts.get("team") or "")
         for test in session.trials:
             tally = dispatcher.told[name_told(dispatcher.find_trial(session, test), test)]
-            tally[owner] += f"scored {test}" in session.facts
+            tally[_receiver_of(session)] += _is_scored(session, test)
             tally["light"] += _is_lit(session) and not compat
+
+
+def _receiver_of(session: Session) -> str:
+    """Return who receives the scores of a session: its team, or whoever plays by the original's rules."""
+    return "original" if "compat" in session.facts else str(session.facts.get("team") or "")
+
+
+def _is_scored(session: Session, test: str) -> bool:
+    """Return whether a session was given scores of a test, after it or as feedback."""
+    return f"scored {test}" in session.facts or f"{SCORE_SOLD} {test}" in session.facts
 
 
 def _is_informed(session: Session, test: str) -> bool:

@@ -17,6 +17,8 @@ from openfield.domains.ond.testset.test import FeedbackOffer
 
 TRUTHS = ("label", "columns")
 """Kinds of feedback that reveal the truth about a sample; the answer to it is locked then."""
+SCORES = ("accuracy", "writers")
+"""Kinds of feedback that tell how many answers are right; they count as a scoring of the test."""
 
 
 class Purchase(msgspec.Struct, frozen=True):
