@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Spawn
-from openfield.processes.program import Guard
+from openfield.processes.program import Guard, run_bounded
 from support.stories import alive, wait_until
 
 PROGRAM = """
@@ -82,3 +82,13 @@ def test_a_guard_that_was_ended_does_not_keep_a_program_alive() -> None:
 
 def test_a_guard_that_was_told_of_nothing_just_ends() -> None:
     Guard().end()
+
+
+def test_a_bounded_program_is_ended_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openfield.processes.program.PATIENCE", 0.2)
+    sleeps = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert run_bounded(sleeps, 1, subprocess.PIPE) is None
+    monkeypatch.undo()
+    ended = run_bounded([sys.executable, "-c", "print('read'); raise SystemExit(3)"], 1, subprocess.PIPE)
+    assert ended is not None
+    assert (ended.returncode, ended.stdout.strip()) == (3, b"read")

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,8 @@ from openfield.processes.channel import Channel
 
 GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
 """Reads a process group, and ends it when its standard input is closed."""
+PATIENCE = 20
+"""How many times as long as on a processor a bounded program may take by the clock: the machine may be busy."""
 
 
 class Guard:
@@ -116,6 +118,27 @@ class ModuleProcess:
         self.channel.close()
         self.guard.end()
         self.process.wait()
+
+
+def run_bounded(
+    command: Sequence[str], seconds: int, output: int | IO[bytes], environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes] | None:
+    """Run a program of ours that reads a strange file, and return how it ended; None if it took too long.
+
+    It has neither channel nor guard: it gets no messages and starts nothing, and it limits its own memory and processor
+    time before it reads, so that it ends soon also when this process is gone.
+
+    Args:
+        command: The program and its arguments.
+        seconds: The processor time that it may take.
+        output: Where it prints: a file, or `subprocess.PIPE`.
+        environment: Its environment; by default that of this process.
+    """
+    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
+    try:
+        return subprocess.run(command, stdout=output, timeout=PATIENCE * seconds, check=False, **quiet)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def read_last_line(file: IO[bytes]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 from bisect import bisect_right
@@ -25,6 +24,7 @@ from openfield.objectives.pickle.source import BLOCK, OddPickle, Source
 from openfield.objectives.pickle.template_reader import TemplateReader
 from openfield.objectives.pickle.templates import Memo, hits_border
 from openfield.objectives.tables.rows import Array, Codes, Rows, as_column
+from openfield.processes.program import run_bounded
 
 MIN_WINDOW, FIRST_WINDOW = 1 << 13, 1 << 17
 """Bytes that templates look at: at least, and at first."""
@@ -42,8 +42,6 @@ BASE_MEMORY, MEMORY_PER_BYTE, MAX_MEMORY = 1 << 28, 64, 1 << 32
 """Bytes that the child may take: at least, for each byte of the file, and at most. A table takes 15 to 40 per byte."""
 BASE_SECONDS, BYTES_PER_SECOND = 1, 1_000_000
 """Processor seconds that the child may take, and the bytes that earn it a further one. A table has 12,000,000."""
-PATIENCE = 20
-"""How many times as long it may take by the clock."""
 MAX_UNLIMITED = 1 << 26
 """Bytes of a file where the system cannot limit the memory of a process, as on macOS and Windows."""
 MAX_LINE = 10_000
@@ -320,8 +318,7 @@ def read_in_child(path: Path) -> list[Rows | Codes]:
     """Return the entries of a pickled table and of its code book, which `unpickle` reads in a child process.
 
     It works on a foreign file, so its answer is not trusted either: it is numbers in files of checked lengths, and
-    never unpickled. It is not a child of `openfield.processes`: it gets no messages, it has only the standard library,
-    and the system itself limits how long it lives, also when its parent is gone.
+    never unpickled. It has only the standard library.
 
     Raises:
         Refused: The file is damaged, holds something that no table holds, or takes more memory or time than a table.
@@ -333,13 +330,9 @@ def read_in_child(path: Path) -> list[Rows | Codes]:
     seconds = BASE_SECONDS + size // BYTES_PER_SECOND
     command = [sys.executable, "-I", "-S", unpickle.__file__, str(path.resolve()), *map(str, (memory, seconds, memory))]
     with tempfile.TemporaryFile(prefix="openfield-") as file:
-        try:
-            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            ended = subprocess.run(  # noqa: S603 - our own program
-                command, stdout=file, timeout=PATIENCE * seconds, check=False, **options
-            )
-        except subprocess.TimeoutExpired:
-            raise Refused(f"{path}: took longer than any table of its size. {AGAIN}") from None
+        ended = run_bounded(command, seconds, file)
+        if ended is None:
+            raise Refused(f"{path}: took longer than any table of its size. {AGAIN}")
         file.seek(0)
         return _read_answer(file, ended.returncode, path)
 

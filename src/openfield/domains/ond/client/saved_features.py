@@ -25,6 +25,7 @@ from openfield.files.arrays import read_arrays
 from openfield.files.atomic import replacing
 from openfield.objectives.pickle.unpickle import limit_process
 from openfield.processes.child import describe_exit, one_thread
+from openfield.processes.program import run_bounded
 
 Features = tuple[dict[str, Any], dict[str, Any]]
 """Features and logits by sample id."""
@@ -34,8 +35,6 @@ BASE_MEMORY, MEMORY_PER_BYTE = 2 << 30, 8
 """Bytes that the reader of a pickle may take: at least, and for each byte of the file."""
 BASE_SECONDS, BYTES_PER_SECOND = 20, 1_000_000
 """Processor seconds that it may take at least, and the bytes that earn it a further one."""
-PATIENCE = 20
-"""How many times as long it may take by the clock."""
 REBUILDERS = (("multiarray", "_reconstruct"), ("multiarray", "scalar"), ("numeric", "_frombuffer"))
 PICKLE_NAMES = {("numpy", "ndarray"), ("numpy", "dtype"), ("collections", "OrderedDict"), ("_codecs", "encode")}
 PICKLE_NAMES |= {(f"numpy.{core}.{module}", name) for core in ("core", "_core") for module, name in REBUILDERS}
@@ -234,15 +233,11 @@ def read_pickle(path: Path) -> Any:
         archive = Path(folder, "unpickled.npz")
         command = [sys.executable, "-P", "-m", __name__, *map(str, (path.resolve(), archive, seconds))]
         environment = {**os.environ, **one_thread()}
-        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
-        try:
-            ended = subprocess.run(  # noqa: S603 - our own program
-                command, stdout=subprocess.PIPE, timeout=PATIENCE * seconds, check=False, text=True, **options
-            )
-        except subprocess.TimeoutExpired:
-            raise InvalidInput(f"{path} cannot be read as a pickle: it takes too long.") from None
+        ended = run_bounded(command, seconds, subprocess.PIPE, environment)
+        if ended is None:
+            raise InvalidInput(f"{path} cannot be read as a pickle: it takes too long.")
         if ended.returncode:
-            why = ended.stdout.strip() or describe_exit(ended.returncode)
+            why = ended.stdout.decode(errors="replace").strip() or describe_exit(ended.returncode)
             raise InvalidInput(f"{path} cannot be read as a pickle: {why.rstrip('.')}.")
         return _unpack(archive)
 
