@@ -160,6 +160,13 @@ def test_ctrl_c_stops_after_the_turn_and_the_same_call_goes_on(path: Path, agent
     assert [attempt for _, _, attempt in outcomes(path)] == [1, 1]
 
 
+def test_what_resume_cannot_start_is_started_again_by_its_own_program(path: Path) -> None:
+    with pytest.raises(Cancelled, match=r"To go on, start the same command or program again\.$"):
+        of.run({"mine": lambda spec, seed: Learner(spec, seed)}, tiny_trials(1), path, watch=press_ctrl_c_after(1))
+    with pytest.raises(InvalidInput, match="'mine' is not one openfield starts"):
+        of.resume(path)
+
+
 def test_a_fickle_agent_starts_again_and_the_old_attempt_is_kept(path: Path) -> None:
     trials = tiny_trials(1, padding=9_000)
     with pytest.raises(Cancelled):

@@ -213,6 +213,8 @@ class CellScheduler:
                 "use another run file, or play such cells again with --retry."
             )
         how = f"To go on: openfield resume {quote(str(path))}"
+        if None in self._plan.sources.values():  # `resume` cannot start these agents
+            how = "To go on, start the same command or program again."
         if self._stopping:
             raise Cancelled(f"Stopped; all that was recorded is safe. {how}")
         if self._budget is not None and self._budget.is_spent:
