@@ -222,7 +222,7 @@ class _Merge:
         if mine.chain == other.chain:
             return True
         steps = self._steps("main", cell, mine.number), self._steps("part", cell, other.number)
-        return all(_told(one) == _told(two) for one, two in zip(*steps, strict=False))
+        return all(_without_time(one) == _without_time(two) for one, two in zip(*steps, strict=False))
 
     def _records(self, schema: str, cell: str) -> list[_Record]:
         """Return all attempts at a cell."""
@@ -251,7 +251,7 @@ class _Merge:
         return iter(()) if tail is None else tail.chunks()
 
 
-def _told(step: RawStep) -> tuple[Any, ...]:
+def _without_time(step: RawStep) -> tuple[Any, ...]:
     """Return a step without the time that its reply took."""
     reply = None if step.reply is None else (step.reply.action, step.reply.belief)
     return reply, bytes(step.turn), step.truth

@@ -217,15 +217,15 @@ def measure_returns(cell: CellRecord) -> dict[str, float | None]:
     """Compute the mean return before the onset and from it on, in cells whose episodes have no performance."""
     scaled = bool(performances(episode for episode in cell.episodes if not episode.failed))
     before, after = ((), ()) if scaled else (pick_before(cell), pick_after(cell))
-    return {"return_before": mean(_told(before, "return")), "return_after": mean(_told(after, "return"))}
+    return {"return_before": mean(_list_values(before, "return")), "return_after": mean(_list_values(after, "return"))}
 
 
 def read_return(episode: Episode) -> float | None:
     """Return the raw return of an episode, if its world tells it."""
-    return next(iter(_told((episode,), "return")), None)
+    return next(iter(_list_values((episode,), "return")), None)
 
 
-def _told(episodes: Iterable[Episode], name: str) -> list[float]:
+def _list_values(episodes: Iterable[Episode], name: str) -> list[float]:
     """Return a number of the episodes whose worlds report it; one that was not played has none."""
     values = (_details(episode).get(name) for episode in episodes)
     return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
@@ -240,8 +240,8 @@ def measure_winning(cell: CellRecord) -> dict[str, float | None]:
     return {
         "won_before": share_won(before),
         "won_after": share_won(after),
-        "score_before": mean(_told(before, "score")),
-        "score_after": mean(_told(after, "score")),
+        "score_before": mean(_list_values(before, "score")),
+        "score_after": mean(_list_values(after, "score")),
     }
 
 

@@ -237,7 +237,7 @@ class Forecast:
         self.left = left
         """How many cells are not over."""
         self._run = run
-        self._ended, self._told = -1, False
+        self._ended, self._is_said = -1, False
         self._since, self._size = 0.0, 0
 
     def tell(self, now: float) -> str:
@@ -247,9 +247,9 @@ class Forecast:
         if not self._ended:
             self._since, self._size = now, _measure(self._run)
         seconds = now - self._since
-        if self._told or self._ended < MIN_CELLS or seconds < MIN_SECONDS:
+        if self._is_said or self._ended < MIN_CELLS or seconds < MIN_SECONDS:
             return ""
-        self._told = True
+        self._is_said = True
         if seconds / self._ended * self.left < LARGE_SECONDS:
             return ""
         size = (_measure(self._run) - self._size) / self._ended * self.left

@@ -129,7 +129,7 @@ def turn_line(turn: Turn, arrays: ArrayForm = "lists") -> bytes:
 
 def remember_line(turn: Turn, reply: Reply, arrays: ArrayForm = "lists") -> bytes:
     """Return the line that reminds an agent of a recorded turn and its own reply to it."""
-    message = {"type": "remember", "turn": _show(turn), "reply": _told(reply)}
+    message = {"type": "remember", "turn": _show(turn), "reply": _show_reply(reply)}
     return _ENCODERS[arrays].encode(message) + b"\n"
 
 
@@ -272,7 +272,7 @@ def _show(turn: Turn) -> _TurnMessage:
     return _TurnMessage(turn.ask, *shown)
 
 
-def _told(reply: Reply) -> dict[str, Any]:
+def _show_reply(reply: Reply) -> dict[str, Any]:
     message = {"action": reply.action, "belief": reply.belief}
     return message if reply.note is None else {**message, "note": reply.note}
 

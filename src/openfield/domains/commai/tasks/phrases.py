@@ -142,18 +142,18 @@ def say_without_spaces(context: PhraseContext) -> Round:
 
 def spell_letter(context: PhraseContext) -> Round:
     """Draw a round of micro9.1."""
-    return _told(f"spell: {(letter := context.letters(1))}.", f"{letter} .")
+    return _make_exact(f"spell: {(letter := context.letters(1))}.", f"{letter} .")
 
 
 def spell_word(context: PhraseContext) -> Round:
     """Draw a round of micro9.2."""
-    return _told(f"spell: {(word := context.word())}.", " ".join(word) + " .")
+    return _make_exact(f"spell: {(word := context.word())}.", " ".join(word) + " .")
 
 
 def interleave_word(context: PhraseContext) -> Round:
     """Draw a round of micro9.3."""
     word, mark = context.word(), pick(context.rng, "-#,")
-    return _told(f"interleave: {word} by {mark}.", mark.join(word) + ".")
+    return _make_exact(f"interleave: {word} by {mark}.", mark.join(word) + ".")
 
 
 def say_several(context: PhraseContext) -> Round:
@@ -249,7 +249,7 @@ def _repeated(question: str, answer: str) -> Round:
     return Round(question, answer, f"correct! {answer};", f"false! {answer};")
 
 
-def _told(question: str, answer: str) -> Round:
+def _make_exact(question: str, answer: str) -> Round:
     return Round(question, answer, f"good job! {answer};", f"wrong! {answer};")
 
 

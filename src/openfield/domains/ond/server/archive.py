@@ -44,7 +44,7 @@ def pack_session(
         for test, steps in tests.items():
             place = f"{folder}/{session.id}.{test}"
             slim = [(_without_rows(action), turn) for action, turn in _read_actions(steps, stopped)]
-            state = _describe_test(session, test, slim, place) | _told(carried.get(test))
+            state = _describe_test(session, test, slim, place) | _describe_carried(carried.get(test))
             file.writestr(f"{session.id}.{test}.json", _json(state))
             for kind in _kinds(slim):
                 _write_rows(file, f"{place}_{kind}.csv", kind, _read_actions(steps, stopped))
@@ -157,7 +157,7 @@ def has_purchases(steps: Iterable[Step]) -> bool:
     return any(isinstance(action, Buy | Carry) for action, _ in _read_actions(steps, threading.Event()))
 
 
-def _told(carry: Carry | None) -> dict[str, Any]:
+def _describe_carried(carry: Carry | None) -> dict[str, Any]:
     """Return the locked answers of a test; other servers do not know this key and ignore it."""
     return {TOLD: {"score": carry.told, "answers": carry.answers}} if carry and (carry.told or carry.answers) else {}
 

@@ -596,7 +596,7 @@ def count_disclosures(dispatcher: SessionDispatcher) -> None:
 
 
 def _receiver_of(session: Session) -> str:
-    """Return who receives the scores of a session: its team, or whoever plays by the original's rules."""
+    """Return who receives the scores of a session: its team, or `original` if it keeps the original's rules."""
     return "original" if "compat" in session.facts else str(session.facts.get("team") or "")
 
 
