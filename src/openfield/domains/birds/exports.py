@@ -135,7 +135,7 @@ def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:
         detail = episode.detail
         (birds, birds_at_start), (pigs, pigs_at_start) = detail["birds"], detail["pigs"]
         counts = [birds, pigs, birds_at_start, pigs_at_start]
-        head = [number, detail["index"], detail["score"], detail["status"], *counts]
+        head = [number, detail["index"], detail.get("score", ""), detail["status"], *counts]
         yield [*head, *_place(trial, detail["level"], episode.phase, cell, episode.novel)]
 
 

@@ -116,6 +116,8 @@ def test_published_tables_are_read_by_their_columns(tmp_path):
     }
     assert run_command(["export", str(run), "--format", "logs", "-o", str(logs)]) == 0
     assert len((logs / "anna" / "EvaluationData.csv").read_text().splitlines()) == 2
+    for again in (found.values(), read_results([logs / "anna" / "EvaluationData.csv"], None, DOMAIN.version)):
+        assert not any("score" in each.episodes[0].detail for each in again), "no score is made up"
 
 
 def test_imported_and_played_trials_stand_in_one_table(logs, tmp_path, capsys):

@@ -301,13 +301,14 @@ def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None, numb
     detail: dict[str, Any] = {
         "level": row.text("level"),
         "index": int(row.number("index")),
-        "score": int(row.number("score")),
         "status": "Playing" if status == "playing" else "Pass" if status in PASSED else "Fail",
         "won": status in PASSED,
         "birds": [int(row.number("birds")), int(row.number("birds_at_start"))],
         "pigs": [int(row.number("pigs")), int(row.number("pigs_at_start"))],
         "interactions": int(row.number("birds_at_start") - row.number("birds")),
     }
+    if row.text("score"):  # tables of people's games have none
+        detail["score"] = int(row.number("score"))
     if number is not None:
         detail["set"] = number
     return ImportedEpisode(phase, _is_novel(row), float(status in PASSED), _belief(row, report), detail)
