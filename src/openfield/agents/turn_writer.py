@@ -394,10 +394,11 @@ def read_probability(value: Any) -> float:
         ValueError: It is not a belief.
     """
     number = None
-    if isinstance(value, str):
+    plain = not isinstance(value, str) or (value.isascii() and "_" not in value)  # Python reads all scripts' digits
+    if isinstance(value, str) and plain:
         percent = _PERCENT.fullmatch(value)
         value = float(percent[1]) / 100 if percent else value.strip()
-    if not isinstance(value, bool):
+    if plain and not isinstance(value, bool):
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):

@@ -544,7 +544,9 @@ def test_a_probability_is_read(value: Any, probability: float) -> None:
     assert read_probability(value) == pytest.approx(probability)
 
 
-@pytest.mark.parametrize("value", [True, None, "yes", -0.1, 1.1, "120%", [0.5], {}, float("nan"), 10**400, "1.2.3%"])
+@pytest.mark.parametrize(
+    "value", [True, None, "yes", -0.1, 1.1, "120%", [0.5], {}, float("nan"), 10**400, "1.2.3%", "١", "٥%", "0_1"]
+)
 def test_what_is_no_probability_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"world_changed is a number|could not convert"):
         read_probability(value)

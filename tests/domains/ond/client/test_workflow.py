@@ -153,6 +153,7 @@ FAILURES: dict[str, tuple[Any, str]] = {
     "no scores": (lambda: Reply(NextBatch()), "round 1: waits for Scores"),
     "few": (lambda: Reply(Scores.of([[0.5] * 7] * 3)), "round 1: scores must be a table with 10 rows"),
     "ragged": (lambda: Reply(Scores([[0.5] * 7] * 9 + [[0.5]])), "round 1: scores must be a table with 10 rows"),
+    "text": (lambda: Reply(Scores([["0.5"] * 7] * 10)), "round 1: scores must be a table with 10 rows"),  # type: ignore[list-item]
     "beyond": (lambda: Reply(Scores.of([[7.0] * 7] * 10)), "round 1: scores must be numbers from 0 to 1"),
     "beliefs": (lambda: Reply(Scores.of([[0.5] * 7] * 10), Belief((0.5,) * 3)), "round 1: the belief must be one"),
 }

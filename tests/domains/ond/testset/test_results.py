@@ -170,6 +170,7 @@ def test_numbers_may_be_written_in_many_ways() -> None:
         ["0.1,0.2", "0.1],[0.2"],
         ["0.1,[0.2]", "0.1,0.2"],
         ["0.1,1_0", "0.1,0.2"],
+        ["0.1,١", "0.1,0.2"],  # digits of another script
     ],
 )
 def test_tables_that_are_not_all_numbers_from_0_to_1_are_refused(rests: list[str]) -> None:

@@ -119,6 +119,8 @@ class LearnerAgent:
         if value is None or isinstance(value, Belief):
             return value
         try:
+            if isinstance(value, str | bytes):  # Python would read the digits of any script
+                raise TypeError
             return Belief(float(value))
         except (TypeError, ValueError):
             name = type(self.learner).__name__

@@ -171,7 +171,9 @@ def _read_rows(rests: Sequence[str], kind: str) -> list[list[float]]:
         rows = _TABLE.decode(f"[[{'],['.join(rests)}]]")
     except msgspec.DecodeError:
         with suppress(ValueError):
-            if not any("_" in rest for rest in rests):  # which Python takes for a separator of digits
+            if not any(
+                "_" in rest or not rest.isascii() for rest in rests
+            ):  # Python reads 1_0 and other scripts' digits
                 rows = [[float(part) for part in rest.split(",")] for rest in rests]
     if len(rows) != len(rests):  # also if brackets were posted
         raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
@@ -285,7 +287,7 @@ LABELLED = ("classification", "labels")
 def read_table(p: Any, rows: int) -> NDArray[np.float64]:
     """Read the scores of an agent as a table: as many rows as expected, of equal length, all probabilities."""
     try:
-        fits = len(p) == rows and len({len(row) for row in p}) == 1
+        fits = len(p) == rows and len({len(row) for row in p}) == 1 and np.asarray(p).dtype.kind in "biuf"  # no text
         table = np.array(p, dtype=float) if fits else np.zeros(0)
     except (TypeError, ValueError):
         fits = False
@@ -299,8 +301,8 @@ def read_table(p: Any, rows: int) -> NDArray[np.float64]:
 def read_beliefs(belief: Belief | None, rows: int) -> NDArray[np.float64]:
     """Return the belief of an agent for each sample; one probability is that of all."""
     said = belief.novel if belief is not None else 0.0
-    worlds = np.array([said] * rows if isinstance(said, float | int) else said, dtype=float)
-    if worlds.shape != (rows,) or not ((worlds >= 0) & (worlds <= 1)).all():
+    worlds = np.asarray([said] * rows if isinstance(said, float | int) else said)
+    if worlds.dtype.kind not in "biuf" or worlds.shape != (rows,) or not ((worlds >= 0) & (worlds <= 1)).all():
         raise AgentProtocol(f"the belief must be one probability, or one for each of the {rows} samples")
     return worlds
 
