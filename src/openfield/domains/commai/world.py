@@ -378,4 +378,4 @@ def _place(scheduler: schedulers.Scheduler) -> dict[str, int]:
     tasks = len(inner.tasks)
     if isinstance(inner, schedulers.IncrementalScheduler | schedulers.ConsecutiveScheduler):
         return {"of": tasks, "at": inner.position % tasks + 1, "streak": inner.streak, "needs": inner.threshold}
-    return {"of": tasks}
+    return {"of": len({task.name for task in inner.tasks})}  # instances of one name count as one task

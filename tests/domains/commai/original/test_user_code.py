@@ -497,6 +497,21 @@ def test_dependencies_are_those_of_objects():
     assert {converted.next_task(rng).hosted for _ in range(30)} == {first, middle}
 
 
+def test_two_objects_of_one_name_are_one_task_in_the_results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "twice.py").write_text(
+        "from core.scheduler import DependenciesTaskScheduler\n"
+        "from tasks.challenge.round1.challenge_micro import Micro1Task, Micro4Task\n"
+        "def create_tasks():\n"
+        "    made = [Micro1Task(), Micro4Task(), Micro1Task()]\n"
+        "    return DependenciesTaskScheduler(made, [(made[0], made[1]), (made[1], made[2])], 2)\n"
+    )
+    words = ["run", "commai", "twice.py", "-a", "silent", "--trials", "1", "--workers", "0", "-o", "twice.sqlite"]
+    assert run_command([*words, "--set", "max_steps=1500"]) == 0
+    with Run(tmp_path / "twice.sqlite") as run:
+        assert {episode.detail["of"] for cell in run.cells() for episode in cell.episodes} == {2}
+
+
 def test_what_tasks_of_third_parties_read_is_there():
     task = CLASSES["Micro1Task"]()
     play(make(task), "____")
