@@ -126,8 +126,17 @@ async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIt
     """Serve every connection as a task of its own, and yield the port. In the end all tasks are cancelled."""
     tasks = ConnectionTasks()
 
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await talk(reader, writer)
+        finally:
+            if (
+                broken := reader.exception()
+            ) is not None:  # its frames hold the last reply, until Python looks for cycles
+                broken.__traceback__ = None
+
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.begin(talk(reader, writer), writer.transport)
+        tasks.begin(converse(reader, writer), writer.transport)
 
     async with tasks.until_closed(await asyncio.start_server(begin, host, port, **options)) as opened:
         yield opened
