@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import openfield as of
 from openfield.cli import run_command
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.settings import OndSettings
@@ -116,3 +117,21 @@ def test_changes_that_go_away_are_not_served(novelty: str, tmp_path: Path, capsy
     assert f"change once and for good, and '{novelty}' goes away again" in said
     assert not (tmp_path / "run.data").exists()
     write_trials(DOMAIN, small_trials(novelty="classes over 3"), tmp_path / "grows.data")
+
+
+def test_altered_samples_are_classified_as_well_as_packaged_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alteration must stop tables of samples, and nobody who looks at the images."""
+    trials = of.trials("ond", count=4, novelty="classes", unchanged=0, seed=3)
+
+    def classify(name: str) -> dict[str, float]:
+        result = of.run({"knn": "knn", "msp": "msp"}, trials, tmp_path / name)
+        accuracies: dict[str, list[float]] = {"knn": [], "msp": []}
+        for cell, numbers in result.numbers(["openset"]):
+            accuracies[cell.agent].append(float(numbers["closed_accuracy"] or 0))
+        return {agent: float(np.mean(each)) for agent, each in accuracies.items()}
+
+    altered = classify("altered.sqlite")
+    monkeypatch.setattr("openfield.domains.ond.testset.builder.alter_images", lambda images, rng: images)
+    assert classify("packaged.sqlite") == pytest.approx(altered, abs=0.01)
