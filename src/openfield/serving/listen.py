@@ -130,9 +130,8 @@ async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIt
         try:
             await talk(reader, writer)
         finally:
-            if (
-                broken := reader.exception()
-            ) is not None:  # its frames hold the last reply, until Python looks for cycles
+            broken = reader.exception()
+            if broken is not None:  # its frames hold the last reply, until Python looks for cycles
                 broken.__traceback__ = None
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
