@@ -477,7 +477,8 @@ class SessionService:
         await self.dispatcher.caution(session, "informed", f"When {session.agent} played test {test}, {reason}")
 
     def _enter_players(self, session: Session) -> None:
-        for test in session.trials:
+        """Note who plays which tests, unless scores are given any number of times: then none may know too much."""
+        for test in session.trials if self._rules.scorings is not None else ():
             self._players[self._identify(session, test)].append((session.id, test))
 
     def _identify(self, session: Session, test: str) -> str:
