@@ -56,8 +56,8 @@ def export(
         output: The file to write [beside the first run file].
         numbers: The numbers of a table for a paper or a page: `all`, or names such as before,after,oscr [the six that
             matter most, and returns where there is no scale].
-        across: What stands across in such a table: domains, novelties or numbers [the first of which there are several];
-            `tasks` puts agents across, and the tasks of a curriculum below each other.
+        across: What stands across in such a table: domains, novelties or numbers [the first of which there are
+            several]; `tasks` puts agents across, and the tasks of a curriculum below each other.
         selection: What of the runs such a table shows.
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
