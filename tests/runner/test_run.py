@@ -562,6 +562,30 @@ def test_data_that_change_while_an_agent_plays_are_another_version(path: Path, t
     check_two_versions(path, 3)
 
 
+NOTER = """
+from pathlib import Path
+from openfield import Reply
+
+class Agent:
+    def __init__(self, spec, seed, notes):
+        Path(notes, str(seed)).write_text("")
+
+    def __call__(self, turn):
+        return Reply(turn.observation["cue"])
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_agent_may_keep_notes_in_a_folder(path: Path, tmp_path: Path, workers: int) -> None:
+    """It is not another agent after each trial."""
+    (tmp_path / "noter.py").write_text(NOTER)
+    (tmp_path / "notes").mkdir()
+    source = f"{tmp_path / 'noter.py'}:Agent(notes={tmp_path / 'notes'})"
+    result = of.run({"mine": source}, tiny_trials(3), path, workers=workers)
+    assert [(cell.outcome, cell.version) for cell in result.cells] == [("done", "")] * 3
+    assert len(list((tmp_path / "notes").iterdir())) == 3
+
+
 @pytest.mark.sandbox
 def test_an_edit_while_an_isolated_agent_plays_is_recorded(path: Path, edit: Any) -> None:
     agents = of.isolate({"mine": edit()})

@@ -76,14 +76,14 @@ class Code:
 
     @property
     def has_data(self) -> bool:
-        """Whether there are files or folders that are not code: agents read them whenever they are made."""
-        return any(not _is_code(name) and name.startswith(("file ", "folder ")) for name in self.parts)
+        """Whether there are files that are not code: agents read them whenever they are made."""
+        return any(map(_is_data, self.parts))
 
     def loaded_as(self, earlier: Code) -> Code:
-        """Return the same data with the code of an earlier time, when this process loaded it."""
-        data = {name: digest for name, digest in self.parts.items() if not _is_code(name)}
+        """Return the same data with all else of an earlier time, when this process loaded the code."""
+        data = {name: digest for name, digest in self.parts.items() if _is_data(name)}
         loaded = Code()
-        loaded.parts = data | {name: digest for name, digest in earlier.parts.items() if _is_code(name)}
+        loaded.parts = data | {name: digest for name, digest in earlier.parts.items() if not _is_data(name)}
         return loaded
 
     def named(self, name: str) -> Code:
@@ -172,9 +172,12 @@ class Code:
             yield from found
 
 
-def _is_code(part: str) -> bool:
-    """Return whether a part is code, which a process loads once."""
-    return part.startswith(("module ", "package ")) or part.endswith(CODE_SUFFIXES)
+def _is_data(part: str) -> bool:
+    """Return whether a part is a file that is no code, which a process would load once.
+
+    Folders are not: agents keep notes in them while they play.
+    """
+    return part.startswith("file ") and not part.endswith(CODE_SUFFIXES)
 
 
 def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:

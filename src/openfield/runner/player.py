@@ -240,8 +240,8 @@ class Player:
     def _check_version(self, job: Job, source: AgentSource, domain: Domain[Any]) -> None:
         """Record which version of the agent plays, where its code is loaded, if it is not the one of the plan.
 
-        A program, and an agent that is isolated, is loaded for every cell, any other once in each process, but the data
-        that it is given are read for every cell.
+        A program, and an agent that is isolated, is loaded for every cell, any other once in each process, but the
+        files of data that it is given are read for every cell.
         """
         if job.fingerprint is None or not isinstance(source, AgentText):
             return
