@@ -173,7 +173,7 @@ class Code:
 
 
 def _is_data(part: str) -> bool:
-    """Return whether a part is a file that is no code, which a process would load once.
+    """Return whether a part is a file without code, which agents read anew; code is loaded once in a process.
 
     Folders are not: agents keep notes in them while they play.
     """
