@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,83 @@ def test_a_default_argument_that_names_no_environment_waits_for_another(
     named = [*words, "--set", "make.env_name=Pendulum-v1", "-o", str(tmp_path / "b.sqlite")]
     assert run_command(named) == 0
     assert "Pendulum-v1, an environment of Gymnasium" in capsys.readouterr().out
+
+
+COUNTED = """
+from pathlib import Path
+import gymnasium
+
+def make(env_name="CartPole-v1"):
+    with Path(__file__).with_suffix(".log").open("a") as log:
+        log.write(f"{env_name}\\n")
+    return gymnasium.make(env_name)
+"""
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> tuple[str, Callable[[], set[str]]]:
+    """A function that notes what it makes, and which environments it was asked for since this was last asked."""
+    file = tmp_path / f"counted_{tmp_path.name}.py"  # a module is loaded once, so each test has its own
+    file.write_text(COUNTED)
+    log = file.with_suffix(".log")
+
+    def take() -> set[str]:
+        made = set(log.read_text().split())
+        log.unlink()
+        return made
+
+    return f"{file}:make", take
+
+
+@pytest.mark.parametrize("command", ["run", "run-file", "list", "check"])
+def test_an_argument_in_brackets_is_the_only_one_with_which_a_command_makes_an_environment(
+    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], command: str
+) -> None:
+    (place, take), path = counted, tmp_path / "run.sqlite"
+    source, file = f"gym:{place}(env_name=Pendulum-v1)", tmp_path / "campaign.toml"
+    settings = "".join(f"{name} = {value}\n" for name, value in SHORT.items())
+    file.write_text(f'domain = "{source}"\nagents = ["random"]\ntrials = 1\n[settings]\n{settings}')
+    single = [word for name, value in SHORT.items() for word in ("--set", f"{name}={value}")]
+    words = {
+        "run": ["run", source, "-a", "random", "--trials", "1", "--workers", "1", *single, "-o", str(path)],
+        "run-file": ["run", str(file), "-o", str(path)],
+        "list": ["list", "novelties", source],
+        "check": ["check", source, "--novelty", "gravity:hard"],
+    }
+    assert run_command(words[command]) == 0
+    assert take() == {"Pendulum-v1"}
+    if path.exists():
+        assert run_command(["verify", str(path), "--replay"]) == 0
+        assert take() == {"Pendulum-v1"}
+
+
+def test_trials_of_an_argument_in_brackets_are_those_of_from_gymnasium(
+    counted: tuple[str, Callable[[], set[str]]],
+) -> None:
+    place, take = counted
+    made = of.trials(f"gym:{place}( env_name = 'Pendulum-v1' )", 1, **SHORT)
+    own = of.from_gymnasium(place, env_name="Pendulum-v1")
+    assert own.trials(1, **SHORT) == made
+    assert take() == {"Pendulum-v1"}
+    assert own.name == "gym-Pendulum-v1"
+    assert made[0].settings["make"] == {"env_name": "Pendulum-v1"}
+
+
+@pytest.mark.parametrize(
+    ("brackets", "message"),
+    [
+        ("env_nam=x", "unexpected keyword argument 'env_nam'"),
+        ("env_name=", "a value is wanted at character"),
+        ("env_name=Nowhere-v3", "does not know: Environment `Nowhere` doesn't exist"),
+    ],
+)
+def test_an_argument_in_brackets_that_is_wrong_is_named_in_a_line(
+    counted: tuple[str, Callable[[], set[str]]], capsys: pytest.CaptureFixture[str], brackets: str, message: str
+) -> None:
+    assert run_command(["run", f"gym:{counted[0]}({brackets})", "-a", "random"]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [["list", "novelties"], ["check", "--novelty", "gravity=20"]])

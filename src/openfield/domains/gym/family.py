@@ -13,12 +13,17 @@ from typing import Any
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.lazy import import_extra
+from openfield.parameters import read_agent, write_source
 from openfield.registry import absolute, names_class, split_family
 from openfield.trial import Trial, bare_names
 
 
 class GymFamily:
-    """The domains `gym:ID`, with a suite before the environment if there is one: `gym:lab.toml:CartPole-v1`."""
+    """The domains `gym:ID`, with a suite before the environment if there is one: `gym:lab.toml:CartPole-v1`.
+
+    Arguments of what makes the environment stand in brackets behind it, as parameters do behind an agent:
+    `gym:my_env.py:make(env_name=Pendulum-v1)`.
+    """
 
     def open_domain(self, text: str) -> Domain[Any]:
         """Return the domain that `gym:TEXT` names."""
@@ -27,9 +32,9 @@ class GymFamily:
     def make_absolute(self, text: str) -> str:
         """Return the text as a process in another folder can use it."""
         suite, name = split_suite(text)
-        if not suite:
-            return absolute(text)
-        return f"{Path(suite).absolute()}{':' if name else ''}{absolute(name)}"
+        made = read_agent(name)
+        place = write_source(absolute(made.place), made.parameters)
+        return f"{Path(suite).absolute()}{':' if name else ''}{place}" if suite else place
 
     def strip_data(self, text: str) -> str:
         """Return the text without its suite, which is data."""
@@ -63,7 +68,9 @@ def _open(text: str) -> Domain[Any]:
     """
     from openfield.domains.gym.suites.suite import find_suite, open_suite
 
-    path, name = split_suite(text)
+    path, source = split_suite(text)
+    made = read_agent(source)
+    name = made.place
     known = find_suite(name)
     import_extra("gymnasium", known.extra if known and known.extra else "gym", f"The domain 'gym:{text}'")
     from openfield.domains.gym.domain import GymDomain
@@ -75,7 +82,7 @@ def _open(text: str) -> Domain[Any]:
     if not name:
         example = f"{path}:CartPole-v1" if path else "CartPole-v1"
         raise InvalidInput(f"Which environment? Write gym:{f'{path}:' if path else ''}ID, such as gym:{example}.")
-    return GymDomain(name, find_maker(name), suite=suite)
+    return GymDomain(name, find_maker(name), made.parameters, suite)
 
 
 def _list_changes(trial: Trial) -> Iterator[str]:
