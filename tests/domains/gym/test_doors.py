@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import openfield as of
 from openfield.cli import run_command
 from openfield.domains.gym.adapter import to_plain
 from openfield.errors import InvalidInput, UnknownName
+from openfield.registry import domain_source
 from openfield.settings import read_plain
 
 SHORT: dict[str, Any] = {"before": 1, "after": 1, "max_steps": 5, "unchanged": 0}
@@ -191,6 +194,20 @@ def test_trials_of_an_argument_in_brackets_are_those_of_from_gymnasium(
     assert take() == {"Pendulum-v1"}
     assert own.name == "gym-Pendulum-v1"
     assert made[0].settings["make"] == {"env_name": "Pendulum-v1"}
+    assert domain_source(own.name) == f"gym:{place}(env_name=Pendulum-v1)"
+
+
+def test_a_run_of_a_function_with_arguments_goes_on_in_another_process(
+    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]]
+) -> None:
+    (place, take), path = counted, tmp_path / "run.sqlite"
+    domain = of.from_gymnasium(place, env_name="Pendulum-v1")
+    of.run("random", domain.trials(1, **SHORT), path)
+    assert take() == {"Pendulum-v1"}
+    program = f"import openfield as of; print(of.resume({str(path)!r}).cells[0].outcome)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert take() == {"Pendulum-v1"}
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from openfield.domains.gym.environment import (
     list_needed,
     make_env,
     make_stand_in,
+    makes_by_id,
     one_line,
     read_attribute,
     read_defaults,
@@ -52,6 +53,7 @@ from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_nov
 from openfield.domains.gym.world import GymWorld
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.novelty import Novelty, apply_novelties, find_novelty
+from openfield.parameters import write_source
 from openfield.registry import absolute, list_trial_code, use_domain
 from openfield.settings import make_settings
 from openfield.spaces import Discrete, Fields, Space
@@ -505,10 +507,17 @@ def from_gymnasium(
     own, prefix = (None, "") if suite is None else (open_suite(Path(suite)), f"{Path(suite).absolute()}:")
     if isinstance(environment, str):
         domain = GymDomain(environment, find_maker(environment), arguments, own)
-        return use_domain(domain, f"gym:{prefix}{absolute(environment)}")
+        place = absolute(environment)
+        return use_domain(domain, f"gym:{prefix}{place if makes_by_id(place) else _write_source(place, arguments)}")
     name, module = getattr(environment, "__qualname__", ""), getattr(environment, "__module__", "__main__")
-    source = f"gym:{prefix}{module}:{name}" if name and "<" not in name and module != "__main__" else ""
-    return use_domain(GymDomain(name or type(environment).__name__, environment, arguments, own), source)
+    domain = GymDomain(name or type(environment).__name__, environment, arguments, own)
+    found = name and "<" not in name and module != "__main__"
+    return use_domain(domain, f"gym:{prefix}{_write_source(f'{module}:{name}', arguments)}" if found else "")
+
+
+def _write_source(place: str, arguments: Mapping[str, Any]) -> str:
+    """Return the source of what makes an environment with these arguments, which may choose one of another name."""
+    return write_source(place, msgspec.to_builtins(arguments))
 
 
 def _lacks_argument(error: InvalidInput) -> bool:
