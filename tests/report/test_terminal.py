@@ -33,7 +33,7 @@ def test_failures_come_first_and_only_when_there_are_any() -> None:
 
 
 def test_what_failed_cells_said_is_under_their_count() -> None:
-    bad = [make_cell(outcome="agent_error", note=f"[x] {'lo' * 200}", id=f"bad{number}") for number in range(2)]
+    bad = [make_cell(outcome="agent_error", note=f"[x]\n{'lo' * 200}", id=f"bad{number}") for number in range(2)]
     text = " ".join(render([*make_run(), *bad, make_cell(outcome="world_error", id="mute")]).split())
     assert "ada, agent_error, the first of 2: [x] lolo" in text
     assert "l…" in text

@@ -279,5 +279,6 @@ def describe_provenance(provenance: Provenance) -> dict[str, str]:
 
 
 def shorten_note(note: str) -> str:
-    """Return the note of a cell, cut to a length that fits a table."""
-    return note if len(note) <= MAX_NOTE_LENGTH else note[: MAX_NOTE_LENGTH - 1] + "…"
+    """Return the note of a cell as one line, cut to a length that fits a table."""
+    line = " ".join(note.split())
+    return line if len(line) <= MAX_NOTE_LENGTH else line[: MAX_NOTE_LENGTH - 1] + "…"
