@@ -238,6 +238,9 @@ def test_an_environment_that_does_not_replay_is_refused_unless_allowed(corridor:
     with pytest.raises(of.errors.InvalidInput, match=r"does not replay: at step 0 .*--allow-drift"):
         domain.trials(count=1, **{"make.drift": True})
     assert domain.trials(count=1, **{"make.drift": True, "allow_drift": "true"})
+    with pytest.raises(of.errors.InvalidInput, match=r"Novelty 'make.drift=true' does not replay: at step 0 "):
+        domain.trials(count=1, novelty="make.drift=true")
+    assert domain.trials(count=1, novelty="make.drift=true", allow_drift=True)
 
 
 def test_any_callable_is_a_domain_and_its_arguments_are_kept_in_the_trial() -> None:

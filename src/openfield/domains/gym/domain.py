@@ -91,8 +91,8 @@ class GymDomain(Domain[GymSettings]):
     shown_effects: Sequence[str] = ()
     rare_novelties: Sequence[str] = ()
     replay_advice = (
-        "It must draw all chance from np_random, which reset(seed) sets, and depend neither on a clock nor on the "
-        "order of a set. To play it all the same, without resume and proof: --allow-drift"
+        "It must draw all chance from np_random, which reset(seed) sets, or by seeds of its own, and depend neither on "
+        "a clock nor on the order of a set. To play it all the same, without resume and proof: --allow-drift"
     )
 
     def __init__(
@@ -353,7 +353,7 @@ class GymDomain(Domain[GymSettings]):
         entry = self._entry
         chosen = msgspec.structs.replace(given, make=self._arguments, derived={**entry.derived, **given.derived})
         if not chosen.allow_drift:
-            self._refuse_drift(chosen)
+            self._refuse_drift(chosen, self._text)
         scale = chosen.scale or self._find_scale(chosen)
         names = self.novelty_names(novelty)
         own = {each.id: each.change for each in entry.novelties} if self._has_own_suite else {}
@@ -367,6 +367,8 @@ class GymDomain(Domain[GymSettings]):
         others = {name: value for name, value in settings.items() if name.partition(".")[0] not in kept}
         made = super().trials(count, seed, novelty, red_light, **others, **kept)
         if not chosen.allow_drift:
+            for name in bare_names(names):
+                self._refuse_drift(self._apply([name], chosen), f"Novelty '{name}'")
             self.warn_of_no_effect(chosen, bare_names(names))
         files = digest_wrappers(list_trial_code(made))
         return with_changes(made, lambda trial: msgspec.structs.replace(trial, files=files)) if files else made
@@ -412,7 +414,8 @@ class GymDomain(Domain[GymSettings]):
             if key[0] == key[1] or key in self._effective or changed.has_effects:
                 continue
             makers = partial(self.make_env, settings), partial(self.make_env, changed)
-            if not self._try(partial(shows_difference, *makers, self.probe(settings).actions)):
+            play = partial(shows_difference, *makers, self.probe(settings).actions)
+            if not self._try(play, f"Novelty '{name}'"):
                 warnings.warn(
                     f"Novelty '{name}' changed nothing in {EFFECT_STEPS} steps of random play. Does {self._text} know "
                     "it? Compare names and values with its documentation.",
@@ -453,14 +456,14 @@ class GymDomain(Domain[GymSettings]):
         finally:
             env.close()
 
-    def _refuse_drift(self, settings: GymSettings) -> None:
+    def _refuse_drift(self, settings: GymSettings, name: str) -> None:
         key = environment_key(settings)
         if key in self._steady:
             return
-        step = self._try(lambda: find_drift(partial(self.make_env, settings), self.probe(settings).actions))
+        step = self._try(lambda: find_drift(partial(self.make_env, settings), self.probe(settings).actions), name)
         if step is not None:
             raise InvalidInput(
-                f"{self._text} does not replay: at step {step} two environments with the same seed differ, so its runs "
+                f"{name} does not replay: at step {step} two environments with the same seed differ, so its runs "
                 f"could not be resumed or proven. {self.replay_advice}"
             )
         self._steady.add(key)
@@ -484,14 +487,15 @@ class GymDomain(Domain[GymSettings]):
         floor = self._floors[floor_key]
         return (floor, probe.threshold) if floor < probe.threshold else None
 
-    def _try(self, play: Callable[[], Any]) -> Any:
+    def _try(self, play: Callable[[], Any], name: str = "") -> Any:
         """Play before the first trial is made; an environment that fails is an input that cannot be used."""
         try:
             return play()
         except OpenfieldError:
             raise
         except Exception as error:
-            raise InvalidInput(f"{self._text} failed in random play: {one_line(describe_error(error))}") from error
+            problem = f"{name or self._text} failed in random play: {one_line(describe_error(error))}"
+            raise InvalidInput(problem) from error
 
 
 def from_gymnasium(
