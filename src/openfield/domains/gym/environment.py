@@ -81,7 +81,7 @@ def wrap_env(env: Env, wrappers: Sequence[str], text: str) -> Env:
 
 
 class PlainState(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Shows what the environment shows, without what a wrapper of NS-Gym says of its change: a trial decides that."""
+    """Shows and pays what the environment does, without what NS-Gym says of its change: a trial decides that."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -92,6 +92,11 @@ class PlainState(gymnasium.ObservationWrapper[Any, Any, Any]):
     def observation(self, observation: Any) -> Any:
         """Return the state within an observation of NS-Gym."""
         return observation["state"] if isinstance(observation, dict) and "state" in observation else observation
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take a step, and return the number within a reward of NS-Gym."""
+        seen, reward, *ends = super().step(action)
+        return seen, getattr(reward, "reward", reward), *ends
 
 
 def _is_of_ns_gym(env: Env) -> bool:
