@@ -188,6 +188,24 @@ def test_a_change_in_turns_goes_on_within_episodes() -> None:
     assert [tilt for tilt, _ in asked][-1] == 5.0
 
 
+def test_a_strength_that_comes_back_is_the_same_moment() -> None:
+    course = SLOPES.course(trial := make("steep as sine(period=4) in turns")[0])
+    assert course is not None
+    course.enter(trial.phases[-1], 3, 20)
+    moments = [course.at(3, turns) for turns in range(20, 36)]
+    assert [moment.strength for moment in moments[:4]] == [0.5, 1, 0.5, 0]
+    assert [moment.settings.tilt for moment in moments[:4]] == [3, 5, 3, 1]
+    assert all(before is after for before, after in zip(moments, moments[4:], strict=False))
+
+
+@pytest.mark.parametrize("process", ["walk(sigma=0.5, low=0, high=10)", "sine(period=7)"])
+def test_few_moments_are_kept_and_others_are_found_again(process: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (trial,) = make(f"steep as {process} in turns+stony as sine(period=5) in turns")
+    played = play(trial)
+    monkeypatch.setattr("openfield.course.MAX_KNOWN", 2)
+    assert play(trial) == played
+
+
 def test_worlds_that_change_between_episodes_only_say_so() -> None:
     class Still(Slopes):
         name, turnwise = "still", False

@@ -28,6 +28,8 @@ THEN = " then "
 DIGITS = 12
 """Decimals of a strength: the last bits of a sine depend on the machine, and a replay must not."""
 SCALE = 10.0**DIGITS
+TO_WHOLE = 1.5 * 2.0**52
+"""A float with this added has no bits for a fraction: it is rounded as `round` does, in a third of the time."""
 TURN = 2.0 * math.pi
 MAX_TIME = 1_000_000_000
 """Episodes or turns: more than any trial has."""
@@ -72,15 +74,17 @@ SHARES = Range(0.0, 1.0)
 """The range of a strength itself."""
 
 Numbers = Mapping[str, float]
-Curve = Callable[[Numbers, int, int, Range], float]
-"""Numbers of a shape, seed, time and range -> how far the number is on its way; beyond 0 and 1 for some values."""
+Curve = Callable[[int], float]
+"""Time -> how far the number is on its way; beyond 0 and 1 for some values."""
+MakeCurve = Callable[[Numbers, int, Range], Curve]
+"""Makes the curve of the numbers of a shape, a seed, and the range of what changes: it is asked in every turn."""
 
 
 class ProcessShape(NamedTuple):
     """A kind of process."""
 
     parameters: dict[str, Parameter]
-    curve: Curve
+    curve: MakeCurve
     note: str
     graded: bool = True
     """Whether it has strengths between 0 and 1, so that the novelty must change a number."""
@@ -134,18 +138,18 @@ class ChangeProcess(msgspec.Struct, frozen=True):
             time: Episodes, or turns, since the onset, from 0 on.
             range_: The normal and the full value, for a process that gives values.
         """
-        return self.trace(seed)(time, range_)
+        return self.trace(seed, range_)(time)
 
-    def trace(self, seed: int) -> Callable[[int, Range], float]:
-        """Return `share` for a seed, as a function of time and range: worlds that change in every turn ask it often."""
-        numbers, curve = dict(self.numbers), SHAPES[self.shape].curve
+    def trace(self, seed: int, range_: Range = SHARES) -> Curve:
+        """Return `share` as a function of time."""
+        curve = SHAPES[self.shape].curve(dict(self.numbers), seed, range_)
 
-        def share(time: int, range_: Range) -> float:
+        def share(time: int) -> float:
             """Return `round(value, DIGITS) + 0.0`, mostly in half its time: a quotient of whole numbers is exact."""
-            value = curve(numbers, seed, time, range_)
+            value = curve(time)
             if -1.0 < value < 1.0:
                 scaled = value * SCALE
-                whole = round(scaled)
+                whole = scaled + TO_WHOLE - TO_WHOLE
                 if -0.499 < scaled - whole < 0.499:  # what the product lost cannot have led past the middle
                     return whole / SCALE
             return round(value, DIGITS) + 0.0
@@ -157,43 +161,78 @@ class ChangeProcess(msgspec.Struct, frozen=True):
         return min(1.0, abs(self.share(seed, time, range_)))
 
 
-def _ramp(numbers: Numbers, seed: int, time: int, range_: Range) -> float:
-    step = int(numbers["step"])
-    return min(1.0, (time // step + 1) * step / numbers["over"])
+def _ramp(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    over, step = numbers["over"], int(numbers["step"])
+    return lambda time: min(1.0, (time // step + 1) * step / over)
 
 
-def _points(numbers: Numbers, seed: int, time: int, range_: Range) -> float:
+def _come_and_go(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    every, stay = numbers["every"], numbers["stay"]
+    return lambda time: float(time % every < stay)
+
+
+def _stay(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    stay = numbers["stay"]
+    return lambda time: float(time < stay)
+
+
+def _chance(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    """Return what comes by chance each time. The first time is the onset."""
+    probability = numbers["probability"]
+    return lambda time: float(time == 0 or random.Random(f"{seed}/{time}").random() < probability)
+
+
+def _bursts(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    begins, length = _chance(numbers, seed, range_), int(numbers["length"])
+    return lambda time: float(any(map(begins, range(max(0, time - length + 1), time + 1))))
+
+
+def _sine(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    period = numbers["period"]
+    return lambda time: (1.0 - cos(TURN * (time + 1) / period)) / 2.0
+
+
+def _sigmoid(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    width = numbers["width"]
+    return lambda time: 1.0 / (1.0 + 99.0 ** (1.0 - 2.0 * (time + 1) / width))
+
+
+def _geometric(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    start, growth = numbers["start"], math.log(numbers["ratio"])
+    return lambda time: min(1.0, start * math.exp(min(700.0, time * growth)))
+
+
+def _exponential(numbers: Numbers, seed: int, range_: Range) -> Curve:
+    rate = numbers["rate"]
+    return lambda time: 1.0 - math.exp(-rate * (time + 1))
+
+
+def _points(numbers: Numbers, seed: int, range_: Range) -> Curve:
     places = [(float(name), value) for name, value in numbers.items()]
-    after = next((number for number, (place, _) in enumerate(places) if place >= time), len(places))
-    if after in (0, len(places)):
-        return places[min(after, len(places) - 1)][1]
-    (start, low), (end, high) = places[after - 1 : after + 1]
-    return low + (high - low) * (time - start) / (end - start)
+
+    def curve(time: int) -> float:
+        after = next((number for number, (place, _) in enumerate(places) if place >= time), len(places))
+        if after in (0, len(places)):
+            return places[min(after, len(places) - 1)][1]
+        (start, low), (end, high) = places[after - 1 : after + 1]
+        return low + (high - low) * (time - start) / (end - start)
+
+    return curve
 
 
-def _burst(numbers: Numbers, seed: int, time: int, range_: Range) -> float:
-    first = max(0, time - int(numbers["length"]) + 1)
-    return float(any(_comes(numbers, seed, begin) for begin in range(first, time + 1)))
-
-
-def _comes(numbers: Numbers, seed: int, time: int) -> bool:
-    """Return whether something that comes by chance comes now. The first time is the onset."""
-    return time == 0 or random.Random(f"{seed}/{time}").random() < numbers["probability"]
-
-
-def _walk(numbers: Numbers, seed: int, time: int, range_: Range) -> float:
+def _walk(numbers: Numbers, seed: int, range_: Range) -> Curve:
     low, high = numbers.get("low", min(range_)), numbers.get("high", max(range_))
-    return _share_of(_trace("walk", (numbers["sigma"], low, high), seed, range_).at(time), range_)
+    return _follow(_trace("walk", (numbers["sigma"], low, high), seed, range_), range_)
 
 
-def _revert(numbers: Numbers, seed: int, time: int, range_: Range) -> float:
+def _revert(numbers: Numbers, seed: int, range_: Range) -> Curve:
     bounds = numbers.get("low", -math.inf), numbers.get("high", math.inf)
-    path = _trace("ornstein_uhlenbeck", (numbers["sigma"], *bounds, numbers["theta"]), seed, range_)
-    return _share_of(path.at(time), range_)
+    return _follow(_trace("ornstein_uhlenbeck", (numbers["sigma"], *bounds, numbers["theta"]), seed, range_), range_)
 
 
-def _share_of(value: float, range_: Range) -> float:
-    return (value - range_.usual) / (range_.full - range_.usual)
+def _follow(path: _Path, range_: Range) -> Curve:
+    usual, width = range_.usual, range_.full - range_.usual
+    return lambda time: (path.at(time) - usual) / width
 
 
 class _Path:
@@ -239,50 +278,32 @@ SHAPES: dict[str, ProcessShape] = {
         {"over": _LENGTH, "step": _LENGTH._replace(usual=1)}, _ramp, "grows evenly, or in steps, and is then complete"
     ),
     "every": ProcessShape(
-        {"every": _LENGTH._replace(low=2), "stay": _LENGTH},
-        lambda numbers, seed, time, range_: float(time % numbers["every"] < numbers["stay"]),
-        "comes and goes",
-        graded=False,
+        {"every": _LENGTH._replace(low=2), "stay": _LENGTH}, _come_and_go, "comes and goes", graded=False
     ),
-    "for": ProcessShape(
-        {"stay": _LENGTH},
-        lambda numbers, seed, time, range_: float(time < numbers["stay"]),
-        "comes and is gone after a while",
-        graded=False,
-    ),
+    "for": ProcessShape({"stay": _LENGTH}, _stay, "comes and is gone after a while", graded=False),
     "probability": ProcessShape(
         {"probability": _CHANCE},
-        lambda numbers, seed, time, range_: float(_comes(numbers, seed, time)),
+        _chance,
         "comes with a probability each time, and with certainty at the onset",
         graded=False,
     ),
     "bursts": ProcessShape(
         {"probability": _CHANCE, "length": _LENGTH},
-        _burst,
+        _bursts,
         "comes in bursts that begin with a probability and have a length; the first begins at the onset",
         graded=False,
     ),
-    "sine": ProcessShape(
-        {"period": Parameter(low=2, open_low=False)},
-        lambda numbers, seed, time, range_: (1.0 - cos(TURN * (time + 1) / numbers["period"])) / 2.0,
-        "swings between normal and full",
-    ),
+    "sine": ProcessShape({"period": Parameter(low=2, open_low=False)}, _sine, "swings between normal and full"),
     "sigmoid": ProcessShape(
-        {"width": Parameter()},
-        lambda numbers, seed, time, range_: 1.0 / (1.0 + 99.0 ** (1.0 - 2.0 * (time + 1) / numbers["width"])),
-        "grows slowly, then fast, then slowly: from 0.01 to 0.99 within its width",
+        {"width": Parameter()}, _sigmoid, "grows slowly, then fast, then slowly: from 0.01 to 0.99 within its width"
     ),
     "geometric": ProcessShape(
         {"ratio": Parameter(low=1), "start": Parameter(high=1.0, usual=0.01)},
-        lambda numbers, seed, time, range_: min(
-            1.0, numbers["start"] * math.exp(min(700.0, time * math.log(numbers["ratio"])))
-        ),
+        _geometric,
         "begins with a start and is multiplied by a ratio each time, until it is full",
     ),
     "exponential": ProcessShape(
-        {"rate": Parameter()},
-        lambda numbers, seed, time, range_: 1.0 - math.exp(-numbers["rate"] * (time + 1)),
-        "grows fast at first: what is left to full falls off at a rate",
+        {"rate": Parameter()}, _exponential, "grows fast at first: what is left to full falls off at a rate"
     ),
     "points": ProcessShape(
         {}, _points, "goes straight from point to point, each a time and a strength: points(0:0.2, 10:1)"

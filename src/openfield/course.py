@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from openfield.change_process import SHARES, ChangeProcess, Range, split_process
+from openfield.change_process import SHARES, ChangeProcess, Curve, Range, split_process
 from openfield.errors import InvalidInput
 from openfield.novelty import HIERARCHY, Novelty
 from openfield.settings import Settings
@@ -25,7 +25,7 @@ S = TypeVar("S", bound=Settings)
 CHECKED_SHARES = 100
 """Strengths of a change in turns whose settings are checked."""
 MAX_KNOWN = 1_000
-"""Shares of a way whose settings are kept. A walk never comes back to one, and must not fill the memory."""
+"""Moments of a change that are kept. A walk never comes back to one, and must not fill the memory."""
 
 
 class Blend(Generic[S]):
@@ -48,22 +48,12 @@ class Blend(Generic[S]):
         self._moving = {name: ends for name, ends in self._ends.items() if name not in abrupt}
         self._fixed = {name: ends[1] for name, ends in self._ends.items() if name in abrupt}
         self.ranges = tuple(range_ for ends in self._moving.values() for range_ in list_ranges(*ends))
-        self._known: dict[float, tuple[S, bool]] = {}
 
     def at(self, share: float) -> tuple[S, bool]:
         """Return the settings at a share of the way, beyond 0 and 1 for values outside, and whether they differ.
 
-        Whole numbers are rounded, so that a little change may be none. Answers are kept: a ramp that is complete asks
-        for the same in every turn, and what swings comes back to the same shares.
+        Whole numbers are rounded, so that a little change may be none.
         """
-        known = self._known.get(share)
-        if known is None:
-            known = self._mix(share)
-            if len(self._known) < MAX_KNOWN:
-                self._known[share] = known
-        return known
-
-    def _mix(self, share: float) -> tuple[S, bool]:
         if share in (0.0, 1.0):
             return (self._changed, bool(self._ends)) if share else (self._usual, False)
         values = {name: mix(*ends, share) for name, ends in self._moving.items()}
@@ -118,18 +108,38 @@ class Moment(msgspec.Struct, Generic[S], frozen=True, gc=False):
     """The novelties in force, joined by `+`."""
 
 
-class _Change(NamedTuple):
-    """A novelty in force."""
+class _Change(Generic[S]):
+    """A novelty in force, and what it makes of the world without it."""
 
-    novelty: Novelty[Any]
-    trace: Callable[[int, Range], float] | None
-    """How far it is on its way at a time; None if it is there at once."""
-    by_turns: bool
-    begun: int
-    """How many episodes, or turns, had been played when it began."""
-    is_valued: bool
-    ends: float
-    """The turn from which on it stays as it is within an episode."""
+    __slots__ = ("before", "begun", "blend", "by_turns", "ends", "known", "name", "novelty", "seed", "share")
+
+    def __init__(self, name: str, novelty: Novelty[S], seed: int, episodes: int, turns: int) -> None:
+        """Begin now, after episodes and turns that were played."""
+        process = novelty.process
+        self.name, self.novelty, self.seed = name, novelty, seed
+        self.by_turns = process is not None and process.unit == "turns"
+        self.begun = turns if self.by_turns else episodes
+        self.ends = 0.0
+        """The turn from which on it stays as it is within an episode."""
+        if process is not None and self.by_turns:
+            self.ends = math.inf if process.completes_after is None else turns + process.completes_after
+        self.before: Moment[S] | None = None
+
+    def follow(self, before: Moment[S], blend: Blend[S]) -> None:
+        """Change another world from now on.
+
+        Args:
+            before: What is true without it.
+            blend: The way from there.
+        """
+        process = self.novelty.process
+        self.before, self.blend = before, blend
+        self.share: Curve = lambda _: 1.0
+        """How far it is on its way at a time."""
+        if process is not None:
+            self.share = process.trace(self.seed, blend.ranges[0] if process.is_valued else SHARES)
+        self.known: dict[float, Moment[S]] = {}
+        """What is true at shares of the way: a ramp that is complete stays at one, and what swings comes back."""
 
 
 class Course(Generic[S]):
@@ -151,8 +161,8 @@ class Course(Generic[S]):
             blend: Makes the way from some settings to others.
         """
         self._trial, self._settings, self._find, self._blend = trial, settings, find, blend
-        self._changes: dict[str, _Change] = {}
-        self._moment: Moment[S] | None = None
+        self._changes: dict[str, _Change[S]] = {}
+        self._moment = self._normal = Moment(settings, False, 0.0, "")
         self._begun: dict[str, int] = {}  # how often each novelty has begun
         self._blends: dict[str, tuple[S, Blend[S]]] = {}
         self._stages = [*stages_of(trial.novelty), *(phase.novelty for phase in trial.phases)]
@@ -191,10 +201,10 @@ class Course(Generic[S]):
             if name not in self._changes:
                 self._begun[name] = number = self._begun.get(name, -1) + 1
                 seed = derive(self._trial.seed, "process", name, number)
-                changes[name] = _begin(self._find(name), seed, episodes, turns)
+                changes[name] = _Change(name, self._find(name), seed, episodes, turns)
             else:
                 changes[name] = self._changes[name]
-        self._changes, self._moment = changes, None
+        self._changes, self._asked = changes, -1
         self._moves_until = max((each.ends for each in changes.values()), default=0.0)
 
     def at(self, episodes: int, turns: int = 0) -> Moment[S]:
@@ -207,26 +217,32 @@ class Course(Generic[S]):
             episodes: How many episodes were played before the one under way.
             turns: How many turns were taken.
         """
-        if self._moment is not None and turns > self._moves_until and episodes == self._asked:
+        if turns > self._moves_until and episodes == self._asked:
             return self._moment
-        self._asked = episodes
-        settings, strongest, change = self._settings, 0.0, ""
-        for name, begun in self._changes.items():
-            known, share = self._blends.get(name), 1.0
-            blend = known[1] if known and known[0] is settings else self._find_blend(name, begun.novelty, settings)
-            if begun.trace is not None:
-                time = (turns if begun.by_turns else episodes) - begun.begun
-                share = begun.trace(time, blend.ranges[0] if begun.is_valued else SHARES)
-            settings, differs = blend.at(share)
-            if differs:
-                strength = share if 0.0 <= share <= 1.0 else min(1.0, abs(share))
-                strongest = strength if strength > strongest else strongest
-                change = f"{change}+{name}" if change else name
-        last = self._moment
-        if last is None or settings is not last.settings or strongest != last.strength or change != last.change:
-            novel = change != "" and strongest >= self._settings.min_strength
-            last = self._moment = Moment(settings, novel, strongest, change)
-        return last
+        self._asked, moment = episodes, self._normal
+        for each in self._changes.values():
+            if each.before is not moment:
+                each.follow(moment, self._find_blend(each.name, each.novelty, moment.settings))
+            share = each.share((turns if each.by_turns else episodes) - each.begun)
+            known = each.known.get(share)
+            moment = self._change(each, moment, share) if known is None else known
+        self._moment = moment
+        return moment
+
+    def _change(self, change: _Change[S], before: Moment[S], share: float) -> Moment[S]:
+        """Return what is true with a change at a share of its way."""
+        settings, differs = change.blend.at(share)
+        strongest, names = before.strength or 0.0, before.change
+        if differs:
+            strength = share if 0.0 <= share <= 1.0 else min(1.0, abs(share))
+            strongest = strength if strength > strongest else strongest
+            names = f"{names}+{change.name}" if names else change.name
+        novel = names != "" and strongest >= self._settings.min_strength
+        moment = Moment(settings, novel, strongest, names)
+        if len(change.known) >= MAX_KNOWN:
+            change.known.clear()
+        change.known[share] = moment
+        return moment
 
     def list_moments(self) -> list[Moment[S]]:
         """Return what is true of each planned episode of the trial."""
@@ -282,17 +298,6 @@ class Course(Generic[S]):
         if known is None or (known[0] is not settings and known[0] != settings):
             known = self._blends[name] = settings, self._blend(settings, novelty.change(settings))
         return known[1]
-
-
-def _begin(novelty: Novelty[Any], seed: int, episodes: int, turns: int) -> _Change:
-    """Return a novelty that begins now."""
-    process = novelty.process
-    if process is None:
-        return _Change(novelty, None, False, episodes, False, 0.0)
-    if process.unit == "episodes":
-        return _Change(novelty, process.trace(seed), False, episodes, process.is_valued, 0.0)
-    ends = math.inf if process.completes_after is None else turns + process.completes_after
-    return _Change(novelty, process.trace(seed), True, turns, process.is_valued, ends)
 
 
 class _Planned(Blend[Settings]):

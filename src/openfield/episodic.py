@@ -58,6 +58,7 @@ class EpisodicWorld(Generic[S]):
         self._phase: Phase | None = None
         self._turns = 0
         self._moment: Moment[S]
+        self._red_light: bool | float | None = None
         self.truth = Truth()
 
     @property
@@ -126,7 +127,8 @@ class EpisodicWorld(Generic[S]):
     def _take(self, moment: Moment[S]) -> S:
         """Note what is true from the next move on, and return the settings in force."""
         self._moment = moment
-        self._red_light = show_light(self._trial.red_light, moment.novel, moment.strength)
+        if self._trial.red_light:
+            self._red_light = show_light(self._trial.red_light, moment.novel, moment.strength)
         return moment.settings
 
     def _turn(self, first: bool = False) -> Turn:

@@ -50,13 +50,13 @@ class GymBlend(Blend[GymSettings]):
         moving = [range_ for ends in self._paths.values() for range_ in list_ranges(*ends)]
         self.ranges = (*self.ranges, *moving)
 
-    def _mix(self, share: float) -> tuple[GymSettings, bool]:
+    def at(self, share: float) -> tuple[GymSettings, bool]:
         """Return the settings at a share of the way, and whether they differ.
 
         Attributes are set to values, also to the normal ones: within an episode they must find their way back. They
         are not written as texts, which would be read again in every turn.
         """
-        settings, differs = super()._mix(share) if self._ends and share else (self._first, False)
+        settings, differs = super().at(share) if self._ends and share else (self._first, False)
         if not self._paths:
             return settings, differs
         changes: tuple[AttributeChange, ...] = self._first.attributes
