@@ -49,9 +49,7 @@ def main() -> None:
     show(f"echo, slowest task ({slowest})", echo[slowest], 0.15)
     show("oracle, harmonic mean over 46 tasks", statistics.harmonic_mean(oracle.values()), 0.30)
     show("echo through openfield.run, recorded", recorded_steps_per_call(), 6 * ORIGINAL)
-    remote, ratio = remote_microseconds()
-    show("remote peer, microseconds of CPU a step", remote, 42.0, better="lower")
-    show("remote peer, times a loop that only sends and receives", ratio, 2.0, better="lower")
+    show("remote peer, CPU of a step, times a loop that only sends and receives", remote_ratio(), 2.0, better="lower")
     show("whole curriculum by the oracle, calls", curriculum_calls(), 1.5e5, better="lower")
     show("echo, a batch of 1, times the single engine, all micro tasks alike", batch_ratios("echo", 1)[0], 1.0)
     for learner in ("echo", "random"):
@@ -97,10 +95,10 @@ def recorded_steps_per_call() -> float:
     return statistics.median(run(seed) for seed in range(REPEATS))
 
 
-def remote_microseconds() -> tuple[float, float]:
+def remote_ratio() -> float:
     """Return the CPU time of a step with an unmodified ZeroMQ peer in another process, all of our side included.
 
-    The second number is how many times that of `bare_microseconds` it is: the machine and libzmq are most of it.
+    It is given in those of `bare_microseconds`: the machine and libzmq are most of it.
     """
 
     def run(steps: int, seed: int) -> float:
@@ -110,8 +108,10 @@ def remote_microseconds() -> tuple[float, float]:
             openfield.run([f"wire:{sys.executable} {PEER} {{port}}"], trials, Path(folder) / "run.sqlite")
             return time.process_time() - start
 
-    both = [((run(STEPS, seed) - run(100, seed)) / (STEPS - 100) * 1e6, bare_microseconds()) for seed in range(REPEATS)]
-    return statistics.median(one for one, _ in both), statistics.median(one / bare for one, bare in both)
+    def compare(seed: int) -> float:
+        return (run(STEPS, seed) - run(100, seed)) / (STEPS - 100) * 1e6 / bare_microseconds()
+
+    return statistics.median(compare(seed) for seed in range(REPEATS))
 
 
 def bare_microseconds() -> float:

@@ -17,7 +17,8 @@ WIDTH = slice(8, 152)
 
 def follow(picture: Any) -> int:
     """Choose the move that brings the paddle below the ball, and serve where there is none."""
-    red = np.asarray(picture)[..., 0]
+    shown = np.asarray(picture)
+    red = shown if shown.ndim == 2 else shown[..., 0]
     ball = np.flatnonzero(red[AIR, WIDTH].any(0))
     paddle = np.flatnonzero(red[PADDLE, WIDTH].all(0))
     if not ball.size or not paddle.size:

@@ -32,6 +32,23 @@ PLAYS: list[Any] = [
         id="doom",
         marks=pytest.mark.engine,
     ),
+    pytest.param(
+        "doom",
+        "learned.py:make(networks={0}, watch=nothing)",
+        {"training": 0, "episodes": 2, "observation": "pixels", "image_size": "160x120", "frame_skip": 4},
+        0.9,
+        "vizdoom",
+        id="doom from pixels",
+        marks=pytest.mark.engine,
+    ),
+    pytest.param(
+        "gym:ALE/Breakout-v5",
+        "learned.py:make(networks={0}, watch=nothing)",
+        {**SHORT, "make": {"obs_type": "grayscale"}, "max_steps": 120},
+        0.02,
+        "ale_py",
+        id="breakout",
+    ),
     pytest.param("birds", "shooter.py:Shooter(network={0}/shooter.onnx)", SHORT, 0.0, "Box2D", id="birds"),
     pytest.param("ond", "reader.py:Reader(network={0}/reader.onnx)", {"before": 1, "after": 1}, 0.5, "numpy", id="ond"),
 ]
@@ -60,22 +77,24 @@ def test_networks_are_small_and_have_a_script_that_makes_them() -> None:
     assert all("--seed" in script and ast.get_docstring(ast.parse(script)) for script in scripts)
 
 
-def test_the_campaign_plans_learned_scripted_random_and_control_agents_in_every_world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("campaign", "least"), [("baselines.toml", 40), ("baselines-pixels.toml", 10)])
+def test_a_campaign_plans_its_agents_in_every_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], campaign: str, least: int
 ) -> None:
-    for extra in ("river", "gymnasium", "minigrid", "Box2D", "vizdoom", "onnxruntime"):
+    for extra in ("river", "gymnasium", "minigrid", "Box2D", "vizdoom", "onnxruntime", "ale_py"):
         pytest.importorskip(extra)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")  # names of domains whole
     Path("examples").symlink_to(ROOT / "examples")
-    given = tomllib.loads(Path("examples/baselines.toml").read_text(encoding="utf-8"))
+    given = tomllib.loads(Path("examples", campaign).read_text(encoding="utf-8"))
     changes = {(each["domain"], novelty) for each in given["domains"] for novelty in each["novelty"]}
-    assert len(changes) >= 40
+    assert len(changes) >= least
     small = ["--trials", "1", "--set", "unchanged=0"]
-    assert run_command(["run", "examples/baselines.toml", "--dry-run", *small]) == 0, capsys.readouterr().err
+    assert run_command(["run", f"examples/{campaign}", "--dry-run", *small]) == 0, capsys.readouterr().err
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     planned = Counter((row[2], row[1]) for row in rows if len(row) >= 5 and re.fullmatch("[0-9a-f]{12}", row[0]))
     for each in given["domains"]:
         for agent in {**given["agents"], **each.get("agents", {})}:
-            assert planned[each["domain"].replace(":", "-"), agent] >= len(each["novelty"]), agent
+            name = each["domain"].replace(":", "-").replace("/", "-")
+            assert planned[name, agent] >= len(each["novelty"]), agent
     assert not Path(given["output"]).exists()

@@ -10,9 +10,10 @@ from pathlib import Path
 import openfield as of
 
 NOTHING, LEFT, MAIN, RIGHT = range(4)
-DOOR = str(Path(__file__).parent.parent / "door.py:Planner")
+EXAMPLES = Path(__file__).parent.parent
 SCRIPTED = {
-    "gym-MiniGrid-DoorKey-5x5-v0": DOOR,
+    "gym-MiniGrid-DoorKey-5x5-v0": f"{EXAMPLES}/door.py:Planner",
+    "gym-ALE-Breakout-v5": f"{EXAMPLES}/breakout.py:FOLLOWER",
     "doom": "reference",
     "birds": "naive",
     "ond": "knn",

@@ -2,8 +2,9 @@
 
     python examples/baselines/train_policy.py lunarlander
 
-One thread of a processor is enough. It needs PyTorch, the package onnx and the extra of the world. The same seed gives
-the same network on the same machine.
+One thread of a processor is enough, but for worlds of pictures, `breakout` and `doom-pixels`: an NVIDIA card is used where
+there is one. It needs PyTorch, the package onnx and the extra of the world. The same seed gives the same network on the same
+processor.
 """
 
 from __future__ import annotations
@@ -23,9 +24,23 @@ from torch import Tensor, nn
 import openfield.gym  # noqa: F401 - registers openfield/DoomDuel-v0
 
 NETWORKS = Path(__file__).parent / "networks"
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 DUEL = "openfield/DoomDuel-v0"
 OBJECTS, COLOURS, STATES, DIRECTIONS = 11, 6, 3, 4
 """What MiniGrid tells of a square, and where its agent looks."""
+COLOURS_OF_PIXELS, LARGE = 3, 128
+"""A picture higher than this many pixels is read at half its size."""
+
+
+ATARI = {
+    "img_height": 210,
+    "img_width": 160,
+    "maxpool": False,
+    "repeat_action_probability": 0.25,
+    "use_fire_reset": False,
+    "episodic_life": True,
+}
+"""The pictures of `gymnasium.make` with `obs_type="grayscale"`, the last four at once; a lost life ends an episode."""
 
 
 class World(NamedTuple):
@@ -48,6 +63,8 @@ class World(NamedTuple):
     """What rewards are multiplied by, so that returns are of the order of 1."""
     settings: dict[str, Any] | None = None
     """Settings of a domain of openfield; None means an environment of Gymnasium."""
+    many: dict[str, Any] | None = None
+    """Arguments of a vector environment that Gymnasium knows for the id."""
 
 
 WORLDS = {
@@ -55,6 +72,18 @@ WORLDS = {
     "lunarlander": World("LunarLander-v3", 1_500_000, gamma=0.999, decay=0.98, rate=1e-3, scale=0.02),
     "doorkey": World("minigrid:MiniGrid-DoorKey-5x5-v0", 400_000, horizon=128),
     "doom": World(DUEL, 120_000, settings={"frame_skip": 4, "reward": "shaped"}, width=128),
+    "doom-pixels": World(
+        DUEL,
+        1_500_000,
+        envs=64,
+        horizon=128,
+        rate=5e-4,
+        width=128,
+        settings={"observation": "pixels", "image_size": "160x120", "frame_skip": 4, "reward": "shaped"},
+    ),
+    "breakout": World(
+        "ale_py:ALE/Breakout-v5", 6_000_000, envs=128, horizon=128, rate=5e-4, batch=1024, width=128, many=ATARI
+    ),
 }
 
 
@@ -102,12 +131,40 @@ class Squares(nn.Module):
         return torch.cat([*seen, (direction.float().reshape(-1, 1) == self.ways).float()], 1)
 
 
+class Pixels(nn.Module):
+    """Reads pictures by convolutions: the last few in grey, or one in colours."""
+
+    names = ("observation",)
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.coloured = shape[-1] == COLOURS_OF_PIXELS
+        planes, height = (shape[2], shape[0]) if self.coloured else shape[:2]
+        large = height > LARGE
+        forms = ((planes, 32, 8, 4), (32, 64, 4, 2), (64, 32, 3, 1 if large else 2))
+        layers = [each for form in forms for each in (nn.Conv2d(*form), nn.ReLU())]
+        self.layers = nn.Sequential(*([nn.MaxPool2d(2)] if large else []), *layers, nn.Flatten())
+        self.size = self(torch.zeros(1, *shape)).shape[1]
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Return what the last convolution finds, and where."""
+        shares = pictures.float() / 255
+        return self.layers(shares.permute(0, 3, 1, 2) if self.coloured else shares)
+
+
+def make_reader(space: gymnasium.Space[Any]) -> nn.Module:
+    """Return what reads the observations of a space."""
+    if isinstance(space, gymnasium.spaces.Dict):
+        return Squares()
+    return Pixels(space.shape) if space.dtype == np.uint8 else Numbers(int(np.prod(space.shape)))
+
+
 class Policy(nn.Module):
     """Scores the actions; a second network of the same form, which is not exported, estimates the return."""
 
     def __init__(self, space: gymnasium.Space[Any], actions: int, width: int) -> None:
         super().__init__()
-        self.reader = Squares() if isinstance(space, gymnasium.spaces.Dict) else Numbers(int(np.prod(space.shape)))
+        self.reader = make_reader(space)
         self.actor, self.critic = (self.make_layers(width, outputs) for outputs in (actions, 1))
         with torch.no_grad():
             self.actor[-1].weight *= 0.01
@@ -154,7 +211,8 @@ class Player:
     def look(self) -> list[Tensor]:
         """Return what is seen now."""
         names = self.policy.reader.names
-        return [torch.as_tensor(np.asarray(self.now[name] if len(names) > 1 else self.now)).clone() for name in names]
+        parts = [np.asarray(self.now[name] if len(names) > 1 else self.now) for name in names]
+        return [torch.as_tensor(part).to(DEVICE, copy=True) for part in parts]
 
     @torch.no_grad()
     def play(self) -> Stretch:
@@ -164,7 +222,7 @@ class Player:
         for _ in range(self.world.horizon):
             scores = torch.log_softmax(self.policy(*frames[-1]), 1)
             action = torch.distributions.Categorical(logits=scores).sample()
-            self.now, reward, lost, cut, _ = self.envs.step(action.numpy())
+            self.now, reward, lost, cut, _ = self.envs.step(action.cpu().numpy())
             real, ended = ~self.began, (lost | cut) & ~self.began
             rows.append((action, scores.gather(1, action[:, None])[:, 0], reward * real, ended, lost & real, real))
             self.totals += reward * real
@@ -172,7 +230,9 @@ class Player:
             self.totals[ended] = 0.0
             self.began = ended
             frames.append(self.look())
-        parts = [torch.stack([torch.as_tensor(each) for each in column]) for column in zip(*rows, strict=True)]
+        parts = [
+            torch.stack([torch.as_tensor(each) for each in column]).to(DEVICE) for column in zip(*rows, strict=True)
+        ]
         seen = [torch.stack(column) for column in zip(*frames, strict=True)]
         return Stretch(seen, parts[0], parts[1], parts[2].float(), parts[3].float(), parts[4].float(), parts[5])
 
@@ -180,7 +240,7 @@ class Player:
 @torch.no_grad()
 def find_advantages(world: World, values: Tensor, met: Stretch) -> Tensor:
     """Return by how much each action was better than expected (generalised advantage estimation)."""
-    advantages, later = torch.zeros_like(met.rewards), torch.zeros(world.envs)
+    advantages, later = torch.zeros_like(met.rewards), torch.zeros(world.envs, device=DEVICE)
     for at in range(world.horizon - 1, -1, -1):
         error = world.scale * met.rewards[at] + world.gamma * values[at + 1] * (1 - met.lost[at]) - values[at]
         later = error + world.gamma * world.decay * (1 - met.ended[at]) * later
@@ -199,7 +259,7 @@ def improve(world: World, policy: Policy, optimiser: torch.optim.Optimizer, met:
     aims, gains = ((part.flatten()) for part in (advantages + values[:-1], advantages))
     chances, actions = met.chances.flatten(), met.actions.flatten()
     for _ in range(world.epochs):
-        for rows in real[torch.randperm(len(real))].split(world.batch):
+        for rows in real[torch.randperm(len(real)).to(DEVICE)].split(world.batch):
             scores, value = policy.judge(*(part[rows] for part in flat))
             scores = torch.log_softmax(scores, 1)
             gain = (gains[rows] - gains[rows].mean()) / (gains[rows].std(correction=0) + 1e-8)
@@ -213,27 +273,39 @@ def improve(world: World, policy: Policy, optimiser: torch.optim.Optimizer, met:
             optimiser.step()
 
 
-def train(world: World, seed: int, log: Callable[[str], None] = print) -> Policy:
-    """Train a policy."""
+def train(world: World, seed: int, kept: Path | None = None, log: Callable[[str], None] = print) -> Policy:
+    """Train a policy, or go on with one that was kept in a file."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    own = world.settings is not None
-    options = {"settings": world.settings, "vectorization_mode": "vector_entry_point"} if own else {}
-    envs = gymnasium.make_vec(world.id, world.envs, **options)
-    policy = Policy(envs.single_observation_space, int(envs.single_action_space.n), world.width)
+    envs = make_envs(world)
+    policy = Policy(envs.single_observation_space, int(envs.single_action_space.n), world.width).to(DEVICE)
     optimiser = torch.optim.Adam(policy.parameters(), world.rate, eps=1e-5)
-    player, start, size = Player(world, envs, policy, seed), time.monotonic(), world.envs * world.horizon
-    for done in range(0, world.steps, size):
+    player, start, size, first = Player(world, envs, policy, seed), time.monotonic(), world.envs * world.horizon, 0
+    if kept and kept.is_file():
+        weights, moments, first = torch.load(kept, DEVICE)
+        policy.load_state_dict(weights)
+        optimiser.load_state_dict(moments)
+    for done in range(first, world.steps, size):
         optimiser.param_groups[0]["lr"] = world.rate * (1 - done / world.steps)
         met = player.play()
         improve(world, policy, optimiser, met)
         if hasattr(policy.reader, "watch"):
             policy.reader.watch(met.seen[0].flatten(0, 1))
-        if done // size % 10 == 0:
+        if done // size % 10 == 0 or done + size >= world.steps:
             recent = np.mean(player.returns[-100:]) if player.returns else float("nan")
             log(f"{done + size:>9,} steps  {time.monotonic() - start:5.0f} s  mean return {recent:8.3f}")
+            if kept:
+                torch.save((policy.state_dict(), optimiser.state_dict(), done + size), kept)
     envs.close()
-    return policy
+    return policy.cpu()
+
+
+def make_envs(world: World) -> Any:
+    """Make the environments that are played at once."""
+    if world.many is None and world.settings is None:
+        return gymnasium.make_vec(world.id, world.envs)
+    options = {"settings": world.settings} if world.many is None else world.many
+    return gymnasium.make_vec(world.id, world.envs, vectorization_mode="vector_entry_point", **options)
 
 
 def export(policy: Policy, space: gymnasium.Space[Any], path: Path) -> None:
@@ -250,12 +322,12 @@ def main() -> None:
     parser.add_argument("world", choices=WORLDS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--kept", type=Path, help="a file that keeps the weights, so that the same command goes on")
     given = parser.parse_args()
     world, out = WORLDS[given.world], given.out or NETWORKS / f"{given.world}.onnx"
-    policy = train(world, given.seed)
-    env = gymnasium.make(world.id, **({} if world.settings is None else {"settings": world.settings}))
-    export(policy, env.observation_space, out)
-    env.close()
+    policy, envs = train(world, given.seed, given.kept), make_envs(world._replace(envs=1))
+    export(policy, envs.single_observation_space, out)
+    envs.close()
     print(f"{out}: {out.stat().st_size / 1e6:.2f} MB")
 
 
