@@ -101,7 +101,7 @@ def test_an_argument_of_a_setting_reaches_the_first_construction(
     settings = [word for name, value in SHORT.items() for word in ("--set", f"{name}={value}")]
     words = ["run", source, "-a", "random", "--trials", "1", "--workers", "0", *settings, "--novelty", "gravity=20"]
     assert run_command([*words, "-o", str(tmp_path / "a.sqlite")]) == 2
-    assert "'env_name' Give it: --set make.NAME=VALUE" in capsys.readouterr().err
+    assert "'env_name'. Give it: --set make.NAME=VALUE" in capsys.readouterr().err
     named = [*words, "--set", "make.env_name=CartPole-v1", "-o", str(tmp_path / "b.sqlite")]
     assert run_command(named) == 0
     assert run_command(["verify", str(tmp_path / "b.sqlite")]) == 0
@@ -235,7 +235,7 @@ def test_an_environment_that_lacks_an_argument_is_named_in_a_line(
     file.write_text("import gymnasium\ndef make(env_name):\n    return gymnasium.make(env_name)\n")
     assert run_command([*words, f"gym:{file}:make"]) == 2
     told = capsys.readouterr().err
-    assert "'env_name' Give it" in told
+    assert "'env_name'. Give it" in told
     assert told.count("\n") == 1
 
 

@@ -137,7 +137,9 @@ class GymDomain(Domain[GymSettings]):
             if not (_lacks_argument(error) or takes_arguments(maker)):
                 raise
             advice = "Give it" if _lacks_argument(error) else "Give another argument"
-            self._incomplete = f"{error} {advice}: --set make.NAME=VALUE, where trials are made."
+            self._incomplete = (
+                f"{str(error).removesuffix('.')}. {advice}: --set make.NAME=VALUE, where trials are made."
+            )
         self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{known_as.replace('/', '-')}"
 
     def _learn(self, arguments: Mapping[str, Any]) -> Probe:
