@@ -73,7 +73,7 @@ class Duelist:
 
 
 class Server:
-    """Serves the ball where none is seen for a while: in training that came of chance, which the best move knows not."""
+    """Serves where no ball has been seen for a while. The network served by chance in training; its best move never does."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent, self._missing = agent, 0

@@ -28,8 +28,6 @@ THEN = " then "
 DIGITS = 12
 """Decimals of a strength: the last bits of a sine depend on the machine, and a replay must not."""
 SCALE = 10.0**DIGITS
-TO_WHOLE = 1.5 * 2.0**52
-"""A float with this added has no bits for a fraction: it is rounded as `round` does, in a third of the time."""
 TURN = 2.0 * math.pi
 MAX_TIME = 1_000_000_000
 """Episodes or turns: more than any trial has."""
@@ -149,7 +147,7 @@ class ChangeProcess(msgspec.Struct, frozen=True):
             value = curve(time)
             if -1.0 < value < 1.0:
                 scaled = value * SCALE
-                whole = scaled + TO_WHOLE - TO_WHOLE
+                whole = round(scaled)
                 if -0.499 < scaled - whole < 0.499:  # what the product lost cannot have led past the middle
                     return whole / SCALE
             return round(value, DIGITS) + 0.0
