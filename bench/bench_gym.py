@@ -28,9 +28,10 @@ from openfield.registry import find_domain
 ROUNDS, PAIRS = 7, 15
 BARS = {" over 40": 1.03, " as sine(period=30)": 1.03, " over 400 turns": 1.1, " as sine(period=300) in turns": 1.1}
 """How many times as long as with the change at once a recorded turn may take, by process. One that moves in every turn
-misses its bar where a plain turn takes no more than 12 us: a sine is 1.17 to 1.20. Another truth to tell, write and compress in
-every turn is 1.07 by itself. To ask for the strength and what is true then makes that 1.15, and to set the attribute as
-for any environment 1.20. On a walk each strength is a new one, with settings of its own, and it is 1.34."""
+misses its bar where a plain turn takes no more than 12 us: a sine is 1.17 to 1.20. Another truth to tell, write and
+compress in every turn is 1.07 by itself. To ask for the strength and what is true then makes that 1.15, and setting the
+attribute as for any environment is the rest. On a walk each strength is a new one, with settings of its own, and it is
+1.34."""
 RECORDED_STEPS = 10_000
 EPISODES = 20_000
 """Of a trial: as many as it has steps at most, so that it never ends before they are played."""
