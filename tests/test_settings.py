@@ -113,6 +113,31 @@ def test_only_what_differs_is_kept() -> None:
     assert changed_settings(Garden(size=4, plants=("oak",))) == {"size": 4, "plants": ["oak"]}
 
 
+class Workshop(Settings, frozen=True):
+    """A mapping."""
+
+    make: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("values", "made"),
+    [
+        ({"make.size": "8"}, {"size": 8}),
+        ({"make": {"size": 8}, "make.size": "9"}, {"size": 9}),
+        ({"make.size": "9", "make": {"size": 8}}, {"size": 8}),
+        ({"make.slip": "no", "make": {"size": 8}, "make.map": "4x4"}, {"slip": "no", "size": 8, "map": "4x4"}),
+    ],
+)
+def test_keys_of_a_mapping_are_joined_in_their_order(values: dict[str, Any], made: dict[str, Any]) -> None:
+    assert make_settings(Workshop, values) == Workshop(make=made)
+
+
+@pytest.mark.parametrize("values", [{"make": "abc", "make.size": "8"}, {"make.size": "8", "make": "abc"}])
+def test_a_mapping_that_is_none_is_refused_beside_its_keys(values: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"'make' cannot be 'abc'.*Allowed: object"):
+        make_settings(Workshop, values)
+
+
 def test_settings_are_written_in_the_words_of_the_command_line() -> None:
     written = write_settings({"size": 4, "make": {"map": "4x4", "slip": False}, "others": {}})
     assert written == ["make.map=4x4", "make.slip=False", "others={}", "size=4"]

@@ -88,7 +88,7 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
         InvalidInput: A value does not fit; the message names the key and what would be right.
     """
     rows = {row.name: row for row in setting_rows(kind)}
-    values = _gather_keys(expand_preset(kind, values), rows)
+    values = gather_keys(kind, expand_preset(kind, values))
     for name in values:
         if name not in rows:
             raise UnknownName("setting", name, rows, label="Known")
@@ -162,16 +162,22 @@ def _fields(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
-def _gather_keys(values: Mapping[str, Any], rows: Mapping[str, SettingRow]) -> dict[str, Any]:
-    """Return values in which `make.size=8` is the key `size` of the mapping `make`; its text is read as JSON."""
+def gather_keys(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values in which `make.size=8` is the key `size` of the mapping `make`; its text is read as JSON.
+
+    Of two values for a key the later one counts.
+    """
+    mappings = {row.name for row in setting_rows(kind) if row.type == "object"}
     gathered: dict[str, Any] = {}
     for name, value in values.items():
         field, dot, key = name.partition(".")
-        if not dot or not key or field not in rows or rows[field].type != "object":
+        if field not in mappings or (dot and not key):
             gathered[name] = value
             continue
-        mapping = gathered.get(field, values.get(field, {}))
-        gathered[field] = {**mapping, key: read_plain(value) if isinstance(value, str) else value}
+        known = gathered.setdefault(field, {})
+        given = {key: read_plain(value) if isinstance(value, str) else value} if dot else value
+        if isinstance(known, Mapping):  # else that is refused
+            gathered[field] = {**known, **given} if isinstance(given, Mapping) else given
     return gathered
 
 

@@ -465,7 +465,16 @@ def _leave_out(values: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str,
     kept = {key: value for key, value in table.items() if key not in values}
     for key in JOINED:
         if key in values and key in table:
-            kept[key] = {name: value for name, value in table[key].items() if name not in values[key]}
+            kept[key] = _leave_out_names(values[key], table[key])
+    return kept
+
+
+def _leave_out_names(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without those that have other values now, also if `make.size` stands for a key of `make`."""
+    kept = {name: value for name, value in settings.items() if name not in values}
+    for name, value in kept.items():
+        if isinstance(value, Mapping):
+            kept[name] = {key: one for key, one in value.items() if f"{name}.{key}" not in values}
     return kept
 
 
