@@ -37,6 +37,12 @@ def test_every_command_has_a_mistake() -> None:
     assert tried >= COMMANDS.keys()
 
 
+@pytest.mark.parametrize("words", [["report"], ["run", "commai", "-o"], ["run", "gym:CartPole-v1", "--novelty"]])
+def test_a_word_that_is_no_text_is_refused_in_a_line(openfield: Any, words: list[str]) -> None:
+    said = openfield(*words, "gravity=\udcff")
+    assert read(said) == "openfield: 'gravity=\\udcff' is not text in UTF-8, which names and values must be.\n"
+
+
 @pytest.mark.parametrize("words", [["report"], ["show"], ["run", MAZE, "-o"]], ids=lambda words: words[0])
 def test_names_too_long_for_a_file_are_said_in_a_line(openfield: Any, words: list[str]) -> None:
     said = openfield(*words, "x" * 300)

@@ -41,6 +41,9 @@ def run_command(words: list[str]) -> int:
         return _print_error(
             f"{empty} is empty. Is a variable of your shell not set? Help: openfield {command}--help", 2
         )
+    for word in words:
+        if (shown := word.encode(errors="backslashreplace").decode()) != word:
+            return _print_error(f"'{shown}' is not text in UTF-8, which names and values must be.", 2)
     return _run_command(words)
 
 
