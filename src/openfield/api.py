@@ -71,7 +71,7 @@ def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Tr
     """Make trials of a domain, given by name or as an object; see `Domain.trials` for the options."""
     if count < 1:
         raise InvalidInput(f"A run needs at least one trial, not {count}.")
-    known = find_domain(domain) if isinstance(domain, str) else use_domain(domain)
+    known = find_domain(domain, options) if isinstance(domain, str) else use_domain(domain)
     return known.trials(count=count, **options)
 
 

@@ -75,6 +75,10 @@ class Family(Protocol):
         """Return the domain that a text names."""
         ...
 
+    def add_settings(self, text: str, settings: Mapping[str, Any]) -> str:
+        """Return the text with those settings in it that decide which domain it names, if there are any."""
+        ...
+
     def make_absolute(self, text: str) -> str:
         """Return the text as a process in another folder can use it."""
         ...

@@ -76,7 +76,7 @@ def trial(
         runs: The folder of the run files.
         settings: Settings of the domain, as `--set` takes them.
     """
-    known = find_domain(domain)
+    known = find_domain(domain, settings)
     options: dict[str, Any] = {**(settings or {}), "seed": seed}
     if novelty is not None:
         options["novelty"] = novelty

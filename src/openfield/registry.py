@@ -68,16 +68,22 @@ class PluginWarning(UserWarning):
     """A plugin could not be used."""
 
 
-def find_domain(source: str) -> Domain[Any]:
+def find_domain(source: str, settings: Mapping[str, Any] | None = None) -> Domain[Any]:
     """Return the domain of this name, at `package.module:attribute` or `file.py:attribute`, or alone in `file.py`.
 
     `PREFIX:TEXT` is a domain of a family, such as `gym:CartPole-v1`.
+
+    Args:
+        source: The name or place.
+        settings: Settings of the trials to come: which domain of a family it is may depend on them.
     """
     if source in _domains:
         return _domains[source][0]
-    family, text = split_family(source)
-    if family:
-        return use_domain(find_family(family).open_domain(text), absolute(source))
+    prefix, text = split_family(source)
+    if prefix:
+        family = find_family(prefix)
+        text = family.add_settings(text, settings) if settings else text
+        return use_domain(family.open_domain(text), absolute(f"{prefix}:{text}"))
     if ":" in source or source.endswith(".py"):
         return use_domain(_load_domain(source), source)
     points = find_entry_points("openfield.domains")

@@ -271,6 +271,12 @@ def test_a_trial_that_asks_for_no_action_is_refused(monkeypatch: pytest.MonkeyPa
         env.reset()
 
 
+def test_settings_are_those_of_the_domain_and_no_other_options_of_its_trials() -> None:
+    DomainEnv("commai", settings={"unchanged": 2}).close()
+    with pytest.raises(UnknownName, match="setting 'novelty'"):
+        DomainEnv("commai", settings={"novelty": "none"})
+
+
 def test_limits_cut_an_episode_off() -> None:
     trial = of.Trial(domain="walks", version=1, seed=0, phases=(Phase("test", 1),), limits=of.Limits(episode_turns=3))
     env = gymnasium.make("openfield/Walks-v0", trial=trial)

@@ -37,6 +37,7 @@ from openfield.registry import (
 )
 from openfield.rollout import Rollout
 from openfield.runner.player import explain_failure
+from openfield.settings import make_settings
 from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple, from_numpy, to_numpy
 from openfield.trial import Limits, Trial
 
@@ -97,7 +98,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             from openfield.options import check_record_kind  # which loads what only command lines need
 
             check_record_kind(record)
-        self._domain = find_domain(domain)
+        self._domain = find_domain(domain, settings)
         self._trial = choose_trial(self._domain, trial, settings)
         self._endless = trial is None and self._domain.gym_endless
         self._agent = agent_name
@@ -365,8 +366,9 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
 
 def first_trial(domain: Domain[Any], changes: Mapping[str, Any] | None = None) -> Trial:
     """Return the default trial, with the settings under which the domain declares its spaces, and with changes."""
-    novelty, settings = "none" if domain.gym_endless else None, {**domain.gym_settings, **(changes or {})}
-    return domain.trials(count=1, novelty=novelty, unchanged=0, **settings)[0]
+    make_settings(domain.settings, changes or {})  # refuses other options of `Domain.trials`
+    settings = {**domain.gym_settings, **(changes or {}), "unchanged": 0}
+    return domain.trials(count=1, novelty="none" if domain.gym_endless else None, **settings)[0]
 
 
 def choose_trial(domain: Domain[Any], trial: Any, settings: Mapping[str, Any] | None) -> Trial:

@@ -62,7 +62,7 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
                 f"Many environments of {domain} at once have no argument '{next(iter(others))}': they draw no pictures "
                 'for people and record nothing. To have that, write vectorization_mode="sync".'
             )
-        self._domain = find_domain(domain)
+        self._domain = find_domain(domain, settings)
         self._trial = choose_trial(self._domain, trial, settings)
         self._actions, self._observations = find_spaces(self._domain, self._trial)
         self.num_envs = num_envs

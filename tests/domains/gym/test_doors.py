@@ -16,6 +16,8 @@ import openfield as of
 from openfield.cli import run_command
 from openfield.domains.gym.adapter import to_plain
 from openfield.errors import InvalidInput, UnknownName
+from openfield.gym import DomainEnv
+from openfield.journal.reader import Run
 from openfield.registry import domain_source
 from openfield.settings import read_plain
 
@@ -101,7 +103,8 @@ def test_an_argument_of_a_setting_reaches_the_first_construction(
     settings = [word for name, value in SHORT.items() for word in ("--set", f"{name}={value}")]
     words = ["run", source, "-a", "random", "--trials", "1", "--workers", "0", *settings, "--novelty", "gravity=20"]
     assert run_command([*words, "-o", str(tmp_path / "a.sqlite")]) == 2
-    assert "'env_name'. Give it: --set make.NAME=VALUE" in capsys.readouterr().err
+    advice = f"'env_name'. Give it, as in {__file__}:make_named(NAME=VALUE), or with --set make.NAME=VALUE.\n"
+    assert capsys.readouterr().err.endswith(advice)
     named = [*words, "--set", "make.env_name=CartPole-v1", "-o", str(tmp_path / "b.sqlite")]
     assert run_command(named) == 0
     assert run_command(["verify", str(tmp_path / "b.sqlite")]) == 0
@@ -130,7 +133,7 @@ def test_a_default_argument_that_names_no_environment_waits_for_another(
     words = ["run", f"gym:{file}:make", "-a", "random", "--trials", "1", "--workers", "0", *settings]
     assert run_command([*words, "-o", str(tmp_path / "a.sqlite")]) == 2
     told = capsys.readouterr().err
-    assert "does not know: Environment `Nowhere` doesn't exist. Give another argument: --set make.NAME=VALUE" in told
+    assert "does not know: Environment `Nowhere` doesn't exist. Give another argument, as in " in told
     named = [*words, "--set", "make.env_name=Pendulum-v1", "-o", str(tmp_path / "b.sqlite")]
     assert run_command(named) == 0
     assert "Pendulum-v1, an environment of Gymnasium" in capsys.readouterr().out
@@ -155,33 +158,88 @@ def counted(tmp_path: Path) -> tuple[str, Callable[[], set[str]]]:
     log = file.with_suffix(".log")
 
     def take() -> set[str]:
-        made = set(log.read_text().split())
-        log.unlink()
+        made = set(log.read_text().split()) if log.exists() else set()
+        log.unlink(missing_ok=True)
         return made
 
     return f"{file}:make", take
 
 
-@pytest.mark.parametrize("command", ["run", "run-file", "list", "check"])
+def write_settings(**settings: Any) -> list[str]:
+    """Return settings as words of a command."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name.replace('__', '.')}={value}")]
+
+
+PENDULUM = ("(env_name=Pendulum-v1)", {}), ("", {"make__env_name": "Pendulum-v1"})
+"""Two ways to give the argument: in brackets, and as a setting."""
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
 def test_an_argument_in_brackets_is_the_only_one_with_which_a_command_makes_an_environment(
-    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], command: str
+    counted: tuple[str, Callable[[], set[str]]], command: str
 ) -> None:
-    (place, take), path = counted, tmp_path / "run.sqlite"
-    source, file = f"gym:{place}(env_name=Pendulum-v1)", tmp_path / "campaign.toml"
-    settings = "".join(f"{name} = {value}\n" for name, value in SHORT.items())
-    file.write_text(f'domain = "{source}"\nagents = ["random"]\ntrials = 1\n[settings]\n{settings}')
-    single = [word for name, value in SHORT.items() for word in ("--set", f"{name}={value}")]
-    words = {
-        "run": ["run", source, "-a", "random", "--trials", "1", "--workers", "1", *single, "-o", str(path)],
-        "run-file": ["run", str(file), "-o", str(path)],
-        "list": ["list", "novelties", source],
-        "check": ["check", source, "--novelty", "gravity:hard"],
-    }
+    place, take = counted
+    source = f"gym:{place}(env_name=Pendulum-v1)"
+    words = {"list": ["list", "novelties", source], "check": ["check", source, "--novelty", "gravity:hard"]}
     assert run_command(words[command]) == 0
     assert take() == {"Pendulum-v1"}
-    if path.exists():
-        assert run_command(["verify", str(path), "--replay"]) == 0
+
+
+@pytest.mark.parametrize(("brackets", "setting"), PENDULUM, ids=["brackets", "setting"])
+def test_an_argument_is_the_only_one_with_which_a_run_makes_environments(
+    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], brackets: str, setting: dict[str, str]
+) -> None:
+    (place, take), path = counted, tmp_path / "run.sqlite"
+    words = ["run", f"gym:{place}{brackets}", "-a", "random", "--trials", "1", "--workers", "1", "-o", str(path)]
+    for each in (
+        [*words, *write_settings(**SHORT, **setting)],
+        [*words, *write_settings(**SHORT, **setting), "--novelty", "g=20"],
+        ["verify", str(path), "--replay"],
+    ):
+        assert run_command(each) == 0
         assert take() == {"Pendulum-v1"}
+    with Run(path) as run:
+        assert run.facts["domain gym-Pendulum-v1"] == f"gym:{place}(env_name=Pendulum-v1)"
+
+
+def test_every_table_of_an_experiment_makes_the_environment_of_its_argument(
+    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]]
+) -> None:
+    (place, take), file, path = counted, tmp_path / "campaign.toml", tmp_path / "run.sqlite"
+    shared = ", ".join(f"{name} = {value}" for name, value in SHORT.items())
+    tables = ('"make.env_name" = "Pendulum-v1"', 'make = { env_name = "Acrobot-v1" }')
+    file.write_text(
+        f'agents = ["random"]\ntrials = 1\nworkers = 0\nsettings = {{ {shared} }}\n'
+        + "".join(f'[[domains]]\ndomain = "gym:{place}"\nsettings = {{ {table} }}\n' for table in tables)
+    )
+    assert run_command(["slurm", str(file), "--array", "2"]) == 0
+    assert take() == {"Pendulum-v1", "Acrobot-v1"}
+    assert run_command(["run", str(file), "-o", str(path)]) == 0
+    assert take() == {"Pendulum-v1", "Acrobot-v1"}
+    assert {cell.trial.domain for cell in of.Result([path]).cells} == {"gym-Pendulum-v1", "gym-Acrobot-v1"}
+    assert run_command(["run", str(file), *write_settings(make__env_name="MountainCar-v0"), "--dry-run"]) == 0
+    assert take() == {"MountainCar-v0"}
+
+
+def test_an_argument_among_settings_is_the_first_one_wherever_trials_are_made(
+    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, take = counted
+    monkeypatch.chdir(tmp_path)
+    settings = {"make.env_name": "Pendulum-v1", **SHORT}
+    made = of.trials(f"gym:{place}", 1, **settings)
+    assert made == of.trials(f"gym:{place}(env_name=Pendulum-v1)", 1, **SHORT)
+    assert made == of.trials(f"gym:{place}", 1, make={"env_name": "Pendulum-v1"}, **SHORT)
+    DomainEnv(f"gym:{place}", settings=settings).close()
+    words = ["-a", "one=random", "-a", "random", "--trials", "3", *write_settings(make__env_name="Pendulum-v1")]
+    run_command(["plan", f"gym:{place}", *words, *write_settings(**SHORT)])
+    assert take() == {"Pendulum-v1"}
+
+
+def test_an_argument_of_an_id_leaves_its_source_as_it_is() -> None:
+    (made,) = of.trials("gym:FrozenLake-v1", 1, unchanged=0, **{"make.map_name": "8x8"}, before=1, after=1)
+    assert made.settings["make"]["map_name"] == "8x8"
+    assert domain_source("gym-FrozenLake-v1") == "gym:FrozenLake-v1"
 
 
 def test_trials_of_an_argument_in_brackets_are_those_of_from_gymnasium(
@@ -197,12 +255,16 @@ def test_trials_of_an_argument_in_brackets_are_those_of_from_gymnasium(
     assert domain_source(own.name) == f"gym:{place}(env_name=Pendulum-v1)"
 
 
+@pytest.mark.parametrize("from_setting", [False, True])
 def test_a_run_of_a_function_with_arguments_goes_on_in_another_process(
-    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]]
+    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], from_setting: bool
 ) -> None:
     (place, take), path = counted, tmp_path / "run.sqlite"
-    domain = of.from_gymnasium(place, env_name="Pendulum-v1")
-    of.run("random", domain.trials(1, **SHORT), path)
+    if from_setting:
+        trials = of.trials(f"gym:{place}", 1, **{"make.env_name": "Pendulum-v1"}, **SHORT)
+    else:
+        trials = of.from_gymnasium(place, env_name="Pendulum-v1").trials(1, **SHORT)
+    of.run("random", trials, path)
     assert take() == {"Pendulum-v1"}
     program = f"import openfield as of; print(of.resume({str(path)!r}).cells[0].outcome)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)

@@ -135,7 +135,7 @@ def _play_pilot(name: str, agents: PilotAgents, pilot: TrialOptions, path: Path,
     from openfield.runner.run import with_options
     from openfield.trial import derive
 
-    target = find_target("plan", name)
+    target = find_target("plan", name, pilot)
     chosen = target.experiment.without(*OF_RUN)
     own: dict[str, Any] = {**pilot.given, **agents.given}
     copied = chosen.trials_of is not None or "trials_of" in own

@@ -84,7 +84,7 @@ def play(
     from openfield.errors import InvalidInput
     from openfield.view.requirements import check_view
 
-    target = target or find_target("play", domain)
+    target = target or find_target("play", domain, trial_options)
     known, said = target.domain, target.experiment
     is_plain = target.file is not None and options is None  # the file says it all
     changes = CommandChanges() if is_plain else prepare_changes(known, "play", options)

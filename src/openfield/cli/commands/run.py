@@ -63,7 +63,7 @@ def run(
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
-    target = target or find_target("run", domain)
+    target = target or find_target("run", domain, experiment)
     start = target.experiment
     changes = prepare_changes(target.domain, "run", options) if len(target.domains) == 1 else CommandChanges()
     own = {**experiment.given, "limits": limits.given}

@@ -79,7 +79,7 @@ def serve(
     from openfield.serving.listen import check_exposure
     from openfield.serving.wire import Serving
 
-    known = (target or find_target("serve", domain)).domain
+    known = (target or find_target("serve", domain, trial_options)).domain
     changes = prepare_changes(known, "serve", options)
     host = listen.host or changes.host or "127.0.0.1"
     port = changes.port if listen.port is None else listen.port

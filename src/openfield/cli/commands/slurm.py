@@ -43,7 +43,7 @@ def slurm(
     read = read_experiment(experiment)
     with naming_file(experiment):
         apart = read.change({"isolate": False}).split()  # the nodes isolate, if they can
-        parts = [Part(part, find_domain(part.domain)) for part in apart]
+        parts = [Part(part, find_domain(part.domain, part.settings)) for part in apart]
         merged = output or read.find_path(experiment.stem if read.domains else parts[0].domain.name)
         if read.sealed and read.secret is None:
             raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')

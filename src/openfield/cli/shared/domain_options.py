@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from openfield.options import CommandChanges
+from openfield.runner.experiment import TrialOptions
 
 if TYPE_CHECKING:
     from cyclopts.argument import Argument
@@ -60,14 +61,23 @@ def read_target(app: App, words: list[str]) -> Target | None:
         from openfield.registry import domain_names
 
         return find_target(words[0], words[1]) if words[1] in domain_names() else None
-    name = None
+    read: dict[str, Any] = {}
     with suppress(CycloptsError):  # the error is reported when the words are parsed
-        name = app.parse_known_args(words[1:])[1].arguments.get("domain")
-    return None if name is None or name.endswith(".sqlite") else find_target(words[0], name)
+        read = app.parse_known_args(words[1:])[1].arguments
+    name = read.get("domain")
+    if name is None or name.endswith(".sqlite"):
+        return None
+    return find_target(words[0], name, next((each for each in read.values() if isinstance(each, TrialOptions)), None))
 
 
-def find_target(command: str, name: str) -> Target:
-    """Return the target that a word names: a domain, or an experiment file if the command takes one."""
+def find_target(command: str, name: str, options: TrialOptions | None = None) -> Target:
+    """Return the target that a word names: a domain, or an experiment file if the command takes one.
+
+    Args:
+        command: The command.
+        name: The word.
+        options: Options of the trials, whose settings may decide which domain it is.
+    """
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, names_experiment, read_experiment
@@ -76,11 +86,11 @@ def find_target(command: str, name: str) -> Target:
     if file is not None and command not in WITH_FILES:
         raise InvalidInput(f"`openfield {command}` takes a domain, not an experiment file: name the domain of {name}.")
     experiment = make_experiment({"domain": name}) if file is None else read_experiment(file)
-    parts = experiment.split()
+    given = {} if options is None or not options.settings else {"settings": options.settings}
+    parts = experiment.change(given).split()
     if len(parts) > 1 and command not in ("run", "plan"):
         raise InvalidInput(f"{name} names {len(parts)} domains, and `openfield {command}` takes one. Name it instead.")
-    found = {source: find_domain(source) for source in dict.fromkeys(part.domain for part in parts)}
-    return Target(tuple(found[part.domain] for part in parts), experiment, file)
+    return Target(tuple(find_domain(part.domain, part.settings) for part in parts), experiment, file)
 
 
 def add_options(command: Callable[..., Any], domain: Domain[Any] | None, name: str, **fixed: Any) -> Callable[..., Any]:

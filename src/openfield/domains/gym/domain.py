@@ -137,9 +137,8 @@ class GymDomain(Domain[GymSettings]):
             if not (_lacks_argument(error) or takes_arguments(maker)):
                 raise
             advice = "Give it" if _lacks_argument(error) else "Give another argument"
-            self._incomplete = (
-                f"{str(error).removesuffix('.')}. {advice}: --set make.NAME=VALUE, where trials are made."
-            )
+            ways = f"as in {text}(NAME=VALUE), or with --set make.NAME=VALUE"
+            self._incomplete = f"{str(error).removesuffix('.')}. {advice}, {ways}."
         self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{known_as.replace('/', '-')}"
 
     def _learn(self, arguments: Mapping[str, Any]) -> Probe:

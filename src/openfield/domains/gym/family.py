@@ -5,7 +5,7 @@ Plans and readers of run files ask it before anything of Gymnasium is imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.lazy import import_extra
-from openfield.parameters import read_agent, write_source
+from openfield.parameters import AgentText, read_agent, write_source
 from openfield.registry import absolute, names_class, split_family
+from openfield.settings import gather_keys
 from openfield.trial import Trial, bare_names
 
 
@@ -25,16 +26,30 @@ class GymFamily:
     `gym:my_env.py:make(env_name=Pendulum-v1)`.
     """
 
+    def add_settings(self, text: str, settings: Mapping[str, Any]) -> str:
+        """Return the text with the arguments in brackets that settings give what makes the environment.
+
+        A function may make any environment with them. An id stays as it is: the environment is the same.
+        """
+        from openfield.domains.gym.settings import GymSettings
+
+        given = gather_keys(GymSettings, settings).get("make")
+        suite, made = _split(text)
+        if not isinstance(given, Mapping) or not given or not made.place:
+            return text
+        _check_installed(made.place)
+        from openfield.domains.gym.environment import makes_by_id
+
+        return text if makes_by_id(made.place) else _join(suite, made.give(given).text)
+
     def open_domain(self, text: str) -> Domain[Any]:
         """Return the domain that `gym:TEXT` names."""
         return _open(text)
 
     def make_absolute(self, text: str) -> str:
         """Return the text as a process in another folder can use it."""
-        suite, name = split_suite(text)
-        made = read_agent(name)
-        place = write_source(absolute(made.place), made.parameters)
-        return f"{Path(suite).absolute()}{':' if name else ''}{place}" if suite else place
+        suite, made = _split(text)
+        return _join(suite and str(Path(suite).absolute()), write_source(absolute(made.place), made.parameters))
 
     def strip_data(self, text: str) -> str:
         """Return the text without its suite, which is data."""
@@ -58,6 +73,25 @@ def split_suite(text: str) -> tuple[str, str]:
     return (place, rest) if place.endswith(".toml") else ("", text)
 
 
+def _split(text: str) -> tuple[str, AgentText]:
+    """Return the suite, if there is one, and the environment with its arguments."""
+    suite, source = split_suite(text)
+    return suite, read_agent(source)
+
+
+def _join(suite: str, source: str) -> str:
+    """Return a suite, if there is one, and an environment as one text."""
+    return ":".join(filter(None, (suite, source)))
+
+
+def _check_installed(name: str) -> None:
+    """Check that the optional part is installed that an environment needs."""
+    from openfield.domains.gym.suites.suite import find_suite
+
+    known = find_suite(name)
+    import_extra("gymnasium", known.extra if known and known.extra else "gym", f"The domain 'gym:{name}'")
+
+
 @cache
 def _open(text: str) -> Domain[Any]:
     """Return the domain that `gym:TEXT` names.
@@ -66,15 +100,12 @@ def _open(text: str) -> Domain[Any]:
         InvalidInput: The text names no environment.
         MissingExtra: It needs an optional part that is not installed.
     """
-    from openfield.domains.gym.suites.suite import find_suite, open_suite
-
-    path, source = split_suite(text)
-    made = read_agent(source)
+    path, made = _split(text)
     name = made.place
-    known = find_suite(name)
-    import_extra("gymnasium", known.extra if known and known.extra else "gym", f"The domain 'gym:{text}'")
+    _check_installed(name)
     from openfield.domains.gym.domain import GymDomain
     from openfield.domains.gym.makers import find_maker
+    from openfield.domains.gym.suites.suite import open_suite
 
     suite = open_suite(Path(path)) if path else None
     if suite is not None and not name:
