@@ -75,6 +75,13 @@ def test_another_class_of_a_file_is_another_agent_and_another_folder_is_not(home
     assert version(f"{moved}/mine.py:Agent").fingerprint == before.fingerprint
 
 
+def test_a_module_in_folders_without_init_files_is_found(home: Path) -> None:
+    (home / "plain" / "inner").mkdir(parents=True)
+    (home / "plain" / "inner" / "player.py").write_text("class Agent: ...")
+    before = version("plain.inner.player:Agent")
+    assert [part for part in before.parts if part.startswith("file")] == ["file plain/inner/player.py"]
+
+
 @pytest.mark.parametrize("command", ["{python} mine.py --fast", "{python} -m mine --fast", "./run --code=mine.py"])
 def test_a_command_is_its_program_its_words_and_the_files_among_them(home: Path, command: str) -> None:
     (home / "run").write_text("#!/bin/sh\n")

@@ -430,12 +430,20 @@ def _find_module(name: str) -> Path | None:
     spec = None
     for each in accumulate(name.split("."), "{}.{}".format):
         finders: Iterable[Any] = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
-        spec = next((found for find in finders if find and (found := find(each, places, None))), None)
+        spec = next((found for find in finders if find and (found := _find_spec(find, each, places))), None)
         if spec is None:
             return None
         places = spec.submodule_search_locations
     path = None if spec is None or not spec.has_location else Path(str(spec.origin))
     return path.resolve() if path is not None and path.is_file() else None
+
+
+def _find_spec(find: Callable[..., Any], name: str, places: Any) -> Any:
+    """Return what a finder finds; a folder without `__init__.py` in a package that is not imported by its own name."""
+    try:
+        return find(name, places, None)
+    except KeyError:  # such a folder asks for the package that holds it
+        return find(name.rpartition(".")[2], places, None)
 
 
 def _find_package(top: str, path: Path) -> tuple[str, str] | None:
