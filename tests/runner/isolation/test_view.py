@@ -57,6 +57,16 @@ def test_the_current_folder_is_shown_only_to_what_is_imported_from_it(
         assert tmp_path in found.modules
 
 
+def test_the_file_that_makes_an_environment_is_shown_with_its_neighbours_and_its_suite(tmp_path: Path) -> None:
+    for name in ("code/envs.py", "code/neighbour.py", "other/lab.toml", "other/truth.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    place = f"{tmp_path}/code/envs.py:make(name=CartPole-v1)"
+    for source, files in ((f"gym:{place}", set()), (f"gym:{tmp_path}/other/lab.toml:{place}", {"other/lab.toml"})):
+        seen = {path for path in shown(view_of_python("random", source).mounts()) if path.startswith(str(tmp_path))}
+        assert seen == {f"{tmp_path}/{name}" for name in {"code/envs.py", "code/neighbour.py", *files}}
+
+
 def test_a_large_folder_is_shown_as_a_whole_with_run_files_covered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

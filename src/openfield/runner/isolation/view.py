@@ -22,7 +22,8 @@ from pathlib import Path
 import openfield
 from openfield.errors import InvalidInput
 from openfield.journal.schema import RUN_LOGS, select_run_files
-from openfield.parameters import LLM, MODELS, read_agent, strip_parameters
+from openfield.parameters import LLM, MODELS, named_files, read_agent, strip_parameters
+from openfield.registry import find_family, split_family
 
 RUN_FILES = ".sqlite"
 """In the usual names of run files, of their logs, and of folders beside them."""
@@ -227,8 +228,8 @@ def view_of_python(*sources: str) -> View:
     """Return the files that a Python process like this one sees that imports some sources.
 
     Args:
-        sources: Agents and domains as `name`, `module:attribute` or `file.py:attribute`. Files that parameters of
-            agents name are seen too.
+        sources: Agents and domains as `name`, `module:attribute` or `file.py:attribute`, or domains of a family.
+            Files that their parameters name, and a suite, are seen too.
     """
     here, own = Path.cwd(), [place for source in sources for place in _folders_of(source)]
     paths = [Path(entry).absolute() for entry in sys.path if entry and Path(entry).exists()]
@@ -237,13 +238,14 @@ def view_of_python(*sources: str) -> View:
     prefixes = list_installations(Path(sys.executable))
     others = [path for path in [*paths, *own] if not any(prefix in path.parents for prefix in prefixes)]
     folders = [Path(openfield.__file__).parents[1], *(path for path in others if path not in packages)]
-    granted = [path for source in sources for path in read_agent(source).files]
+    granted = [path for source in sources for path in _files_of(source)]
     seen = tuple((path, False) for path in granted)
     return View(tuple(folders), (*prefixes, *packages), seen, modules=tuple(others))
 
 
 def _folders_of(source: str) -> list[Path]:
     """Return the folders that a source is imported from; none for an installed name. Nothing is imported here."""
+    source = _split_data(source)[1]
     place, sign, _ = strip_parameters(source).partition(":")
     if source.startswith((*MODELS, LLM)):
         return []
@@ -260,6 +262,21 @@ def _folders_of(source: str) -> list[Path]:
         return []
     places = found.submodule_search_locations or ([found.origin] if found.has_location and found.origin else [])
     return [Path(each).absolute().parent for each in places]
+
+
+def _files_of(source: str) -> list[Path]:
+    """Return the files that exist among those that a source names beside its code."""
+    return [*read_agent(source).files, *named_files({"data": _split_data(source)[0]})]
+
+
+def _split_data(source: str) -> tuple[str, str]:
+    """Return the data that the source of a family's domain names, such as a suite, and its code; others are all code.
+
+    Only a family can tell: `gym:lab.toml:envs.py:make`.
+    """
+    family, text = split_family(source)
+    code = find_family(family).strip_data(text) if family else source
+    return text.removesuffix(code).rstrip(":"), code
 
 
 def view_of_command(words: list[str]) -> tuple[View, list[str]]:
