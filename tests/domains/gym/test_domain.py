@@ -251,7 +251,7 @@ def test_any_callable_is_a_domain_and_its_arguments_are_kept_in_the_trial() -> N
     assert FAMILY.open_domain("FrozenLake-v1").spec(trial).observations == of.spaces.Discrete(64)
     made = of.from_gymnasium(lambda g=10.0: gymnasium.make("Pendulum-v1", g=g))
     assert made.spec(made.trials(count=1)[0]).actions == of.spaces.Box(-2.0, 2.0, (1,))
-    with pytest.raises(of.errors.InvalidInput, match="must be numbers, text"):
+    with pytest.raises(of.errors.InvalidInput, match="must be finite numbers, text"):
         of.from_gymnasium("FrozenLake-v1", desc=object())
     with pytest.raises(of.errors.InvalidInput, match="makes a int, not an environment"):
         of.from_gymnasium(lambda: 3)

@@ -242,6 +242,24 @@ def test_an_argument_of_an_id_leaves_its_source_as_it_is() -> None:
     assert domain_source("gym-FrozenLake-v1") == "gym:FrozenLake-v1"
 
 
+def test_an_argument_that_brackets_cannot_hold_is_kept_by_trials(tmp_path: Path) -> None:
+    file = tmp_path / "maps.py"
+    file.write_text("import gymnasium\ndef make(level=()):\n    return gymnasium.make('CartPole-v1')\n")
+    nested: list[Any] = []
+    for _ in range(30):
+        nested = [nested]
+    for level in (list(range(20_000)), nested):
+        (made,) = of.trials(f"gym:{file}:make", 1, make={"level": level}, **SHORT)
+        assert made.settings["make"] == {"level": level}
+
+
+@pytest.mark.parametrize("place", ["gym:FrozenLake-v1", f"gym:{__name__}:SeedlessBatch"])
+@pytest.mark.parametrize("value", [float("inf"), np.float64(0.5), Path("x"), {1: 2}])
+def test_an_argument_that_no_trial_can_keep_is_refused(place: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match="must be finite numbers, text, lists or mappings, which a trial can keep"):
+        of.trials(place, 1, make={"success_rate": value}, **SHORT)
+
+
 def test_trials_of_an_argument_in_brackets_are_those_of_from_gymnasium(
     counted: tuple[str, Callable[[], set[str]]],
 ) -> None:

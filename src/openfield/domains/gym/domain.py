@@ -48,7 +48,7 @@ from openfield.domains.gym.probe import (
     probe_env,
     shows_difference,
 )
-from openfield.domains.gym.settings import GymSettings, environment_key
+from openfield.domains.gym.settings import GymSettings, environment_key, keep_arguments
 from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_novelties, open_suite
 from openfield.domains.gym.world import GymWorld
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
@@ -109,13 +109,7 @@ class GymDomain(Domain[GymSettings]):
         self._text, self._maker, self._given = text, maker, dict(arguments or {})
         self._arguments = self._given
         """Those of the environment that the title and the novelties are of: trials may be made with others."""
-        try:
-            msgspec.json.encode(self._given)
-        except TypeError:
-            raise InvalidInput(
-                f"Arguments of {text} must be numbers, text, lists or mappings, which a trial can keep. "
-                "For others give a function that makes the environment."
-            ) from None
+        keep_arguments(text, self._given)
         self._probes: dict[bytes, Probe] = {}
         self._floors: dict[bytes, float] = {}
         self._values: dict[bytes, dict[str, Any]] = {}
@@ -350,7 +344,7 @@ class GymDomain(Domain[GymSettings]):
             InvalidInput: The environment does not replay, or a setting or novelty does not fit it.
         """
         given = make_settings(self.settings, settings)
-        self._turn_to(given.make)
+        self._turn_to(keep_arguments(self._text, given.make))
         entry = self._entry
         chosen = msgspec.structs.replace(given, make=self._arguments, derived={**entry.derived, **given.derived})
         if not chosen.allow_drift:

@@ -29,9 +29,10 @@ class GymFamily:
     def add_settings(self, text: str, settings: Mapping[str, Any]) -> str:
         """Return the text with the arguments in brackets that settings give what makes the environment.
 
-        A function may make any environment with them. An id stays as it is: the environment is the same.
+        A function may make any environment with them. An id stays as it is: the environment is the same. Arguments that
+        brackets cannot hold, such as a map of 100,000 fields, are left to the trials.
         """
-        from openfield.domains.gym.settings import GymSettings
+        from openfield.domains.gym.settings import GymSettings, keep_arguments
 
         given = gather_keys(GymSettings, settings).get("make")
         suite, made = _split(text)
@@ -40,7 +41,13 @@ class GymFamily:
         _check_installed(made.place)
         from openfield.domains.gym.environment import makes_by_id
 
-        return text if makes_by_id(made.place) else _join(suite, made.give(given).text)
+        if makes_by_id(made.place):
+            return text
+        kept = keep_arguments(made.place, given)
+        try:
+            return _join(suite, read_agent(made.give(kept).text).text)
+        except InvalidInput:
+            return text
 
     def open_domain(self, text: str) -> Domain[Any]:
         """Return the domain that `gym:TEXT` names."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -108,6 +110,23 @@ _EFFECTS = [each for each in msgspec.structs.fields(GymSettings) if each.name no
 _NO_EFFECTS = tuple(each.default for each in _EFFECTS)
 _read_effects = attrgetter(*(each.name for each in _EFFECTS))
 """Returns the settings of all effects. Every episode asks for them, and some last ten steps only."""
+
+
+def keep_arguments(text: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of what makes an environment as a trial keeps them.
+
+    Raises:
+        InvalidInput: A trial cannot keep one of them.
+    """
+    try:
+        json.dumps(arguments, allow_nan=False, default=str)  # msgspec writes null in place of inf
+        kept: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(arguments, order="sorted"))
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"Arguments of {text} must be finite numbers, text, lists or mappings, which a trial can keep. "
+            "For others give a function that makes the environment."
+        ) from None
+    return kept
 
 
 def environment_key(settings: GymSettings) -> bytes:
