@@ -122,7 +122,7 @@ def test_a_network_for_other_spaces_is_refused_before_the_first_turn(tmp_path: P
     told = r"no output gives the action: the action is a whole number from 0 to 2, the outputs are scores \[1, 2\]\.$"
     with pytest.raises(InvalidInput, match=told):
         answer(fits, [0, 0, 0])
-    with pytest.raises(InvalidInput, match="it does not declare its spaces"):
+    with pytest.raises(InvalidInput, match=r"does not declare its spaces\. Look .*: openfield list settings tiny$"):
         answer(fits, [0, 0, 0], Spec(domain="tiny", task=""))
     inner = write_linear(tmp_path / "net.onnx", np.ones((4, 2)), ("batch", "any"))
     with pytest.raises(InvalidInput, match="it cannot be run on an observation: "):

@@ -66,7 +66,10 @@ class OnnxFactory:
             InvalidInput: It does not fit them.
         """
         if spec.observations is None or spec.actions is None:
-            raise InvalidInput(f"{self._path.name} cannot play {spec.domain}: it does not declare its spaces.")
+            raise InvalidInput(
+                f"{self._path.name} cannot play {spec.domain}: it does not declare its spaces. Look for a setting with "
+                f"which it does, such as observe or observation: openfield list settings {spec.domain}"
+            )
         try:
             network = Network(self._session, self._frames.show_example(spec.observations), self._scale)
             network.choose(spec.actions, self._output, self._reads)
