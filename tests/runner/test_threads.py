@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import openfield as of
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import Run
+from openfield.runner import deadline
 from openfield.runner.deadline import AsyncAgent, adapt_async
 from support.places import MAZE
 from support.players import walk
@@ -104,6 +106,26 @@ def test_coroutines_are_agents(tmp_path: Path) -> None:
     for workers in (0, 1):
         of.run({"a": walk}, trials(2), tmp_path / f"{workers}.sqlite", workers=workers)
         assert {told[0] for told in story(tmp_path / f"{workers}.sqlite").values()} == {"done"}
+
+
+def test_coroutines_side_by_side_share_one_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops, make_loop = list[asyncio.AbstractEventLoop](), asyncio.new_event_loop
+
+    def make_loop_alone() -> asyncio.AbstractEventLoop:
+        assert deadline._LOOP_LOCK.locked(), "another thread may make one, too: clients of HTTP take only their own"
+        loops.append(make_loop())
+        return loops[-1]
+
+    monkeypatch.setattr(deadline, "_find_loop", cache(deadline._find_loop.__wrapped__))
+    monkeypatch.setattr(asyncio, "new_event_loop", make_loop_alone)
+
+    async def answer(turn: Turn) -> Reply:
+        assert asyncio.get_running_loop() is loops[0]
+        return Reply("up")
+
+    agent = adapt_async(answer, None)
+    assert agent(Turn(ask=Ask.ACT)) == agent(Turn(ask=Ask.ACT)) == Reply("up")
+    assert len(loops) == 1
 
 
 @pytest.mark.sandbox

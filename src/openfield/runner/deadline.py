@@ -25,6 +25,7 @@ METHODS = ("save", "load", "remember", "close")
 MARKS = ("stateless", "may_leave", "on_wait", "attend")
 """What else an agent may have that the runner asks for."""
 T = TypeVar("T")
+_LOOP_LOCK = threading.Lock()
 
 
 class Deadline:
@@ -127,7 +128,9 @@ def _as_function(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _run(coroutine: Any, seconds: float | None) -> Any:
     """Return the result of a coroutine. It is cancelled if it takes too long, or if the call is interrupted."""
-    future = asyncio.run_coroutine_threadsafe(coroutine, _find_loop())
+    with _LOOP_LOCK:  # cells side by side may ask first at the same time, and a cache makes one loop for each then
+        loop = _find_loop()
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         return outlast_stops(lambda: future.result(seconds))
     except FutureTimeout:
