@@ -107,6 +107,16 @@ def test_a_person_is_asked_once_a_question_and_not_in_feedback(task, answer):
     assert len(asked) >= 3
 
 
+@pytest.mark.parametrize("task", ["repetition.RepeatWhatISay", "counting.SimpleCounting", "small.Repeat1V1L", "mini1"])
+def test_no_verdict_is_a_question(task):
+    """Answer as soon as one is asked, also in the middle of a question."""
+    asked = ask_once(task, lambda heard: "true.")
+    assert len(asked) >= 3
+    assert not [
+        heard for heard in asked if re.search(r"(wrong|incorrect|right answer is|wrong: \w+)[^.!]*\.$", heard, re.I)
+    ]
+
+
 def test_a_resumed_game_shows_its_question(tmp_path):
     words = [sys.executable, "-m", "openfield", "play", "commai", "--terminal", "--set", "tasks=micro7.1"]
     shown = []
@@ -206,8 +216,9 @@ def test_a_person_may_be_a_pipe(tmp_path):
         assert run.cells()[0].outcome == "done"
 
 
-def test_no_progress_bar_is_drawn_where_a_person_types(tmp_path):
-    words = ["run", "commai", "--set", "tasks=micro1", "-l", "learners.human_learner.ImmediateHumanLearner"]
+@pytest.mark.parametrize("kind", ["ImmediateHumanLearner", "ManualHumanLearner"])
+def test_no_progress_bar_is_drawn_where_a_person_types(tmp_path, kind):
+    words = ["run", "commai", "--set", "tasks=micro1", "-l", f"learners.human_learner.{kind}"]
     shown = talk([*words, "--trials", "1"], tmp_path, [(b">", b"a\n"), (b">", b"b\n"), (b">", b"QUIT\n")])
     assert shown.count("> ") >= 3
     assert "━" not in shown

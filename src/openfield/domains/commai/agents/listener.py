@@ -12,6 +12,7 @@ from typing import Any, Literal
 from openfield.core import Ask, Reply, Turn
 from openfield.domains.commai.agents.learner_agent import REPLIES
 from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, to_bits
+from openfield.domains.commai.tasks.draws import load_phrasebook
 
 _KEPT = 500
 _REWARD_SIGNS = {1: "+", -1: "-"}
@@ -29,6 +30,10 @@ _MAX_UNASKED = 200
 """Steps after which a person in line mode is asked even if the teacher never pauses."""
 _END, _VERIFY = ";", "verify: "
 """What ends the feedback of a micro task, and what only questions of mini tasks have."""
+_BOOK = load_phrasebook()
+_VERDICTS = {text.rstrip(".!").lower() for text in (*_BOOK.congratulations, *_BOOK.failed, "the right answer is")}
+_VERDICT = re.compile(rf"(?:^|[.!?;]) *(?:{'|'.join(sorted(_VERDICTS))})(?:: [^.!?]*)?\.$", re.IGNORECASE)
+"""A sentence about the last answer, as mini tasks and the older sets have them: the question follows it."""
 _FIRST = "The teacher has begun. Press Enter to listen on, or type an answer."
 _NO_PAUSE = "The teacher does not pause here. Press Enter to listen on, or type an answer."
 
@@ -176,7 +181,7 @@ class Listener:
 
     def _ends_sentence(self) -> bool:
         """Return whether the teacher has ended a sentence that is not about the last answer."""
-        return self._last.endswith(".") and not self._feedback
+        return self._last.endswith(".") and not self._feedback and not _VERDICT.search(self._asked)
 
 
 def find_foreign(line: str) -> str:
