@@ -147,6 +147,8 @@ class CommandChanges:
     """Who plays, by name. Factories play only in this process: set `workers` to 0 with them."""
     others: Mapping[str, Any] | None = None
     """The keys of the experiment where the user names other agents; None if they are the same."""
+    named_by: str = ""
+    """The option with which the user has named who plays: other agents beside it are refused."""
     serving: Any = None
     """What the domain gets when it opens its dispatcher: `Serving.options`."""
     host: str | None = None

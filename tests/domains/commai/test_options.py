@@ -162,6 +162,11 @@ def test_a_remote_learner_is_started_as_the_original_did(capsys):
         (["--learner-port", "0"], "Only a learner of --learner-cmd learns which."),
         (["--learner-address", "192.0.2.1"], "Cannot listen on 192.0.2.1:5556"),
         (["-l", "parrots.Parrot", "--curses"], "--curses needs a terminal"),
+        (
+            ["-l", "parrots.Parrot", "-a", "echo"],
+            "Both --learner and --agent say who plays. Name all of them with --agent",
+        ),
+        (["--learner-port", "5999", "-a", "echo"], "Both --learner-port and --agent say who plays."),
         (["--learner-cmd", ""], "--learner-cmd is empty. Is a variable of your shell not set?"),
         (["--summary", "/proc/nope/x.out"], "/proc/nope/x.out cannot be written"),
         (["--table", "."], "cannot be written: it is a folder"),

@@ -33,7 +33,12 @@ LEARNERS = {
     "SampleMemorizingLearner": "sample_learners",
 }
 """The module of each learner of the original."""
-HUMANS: dict[str, Mode] = {"HumanLearner": "line", "HaltOnDotHumanLearner": "dot", "ImmediateHumanLearner": "immediate"}
+HUMANS: dict[str, Mode] = {
+    "HumanLearner": "line",
+    "HaltOnDotHumanLearner": "dot",
+    "ImmediateHumanLearner": "immediate",
+    "ManualHumanLearner": "immediate",
+}
 VIEWS = ("BaseView", "ConsoleView")
 PORT = 5556
 LOOPBACK = "127.0.0.1"
@@ -182,6 +187,13 @@ class CommaiRunOptions(CommaiPlayOptions, CommaiRemoteOptions):
         self.check_view()
         changes, name = CommaiOptions.prepare(self), _original_name(self.learner)
         remote = bool(self.learner_cmd or self.learner_address) or self.learner_port is not None
+        if self.learner or remote:
+            words = {
+                "--learner": self.learner,
+                "--learner-cmd": self.learner_cmd,
+                "--learner-address": self.learner_address,
+            }
+            changes = replace(changes, named_by=next((name for name in words if words[name]), "--learner-port"))
         if name in HUMANS or (self.config is not None and not self.learner and not remote):
             return _with_human(changes, self, HUMANS.get(name, "line"))  # the original's default learner is a person
         if remote or "RemoteLearner" in name:
