@@ -61,7 +61,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
     `reset(seed=...)` starts the trial with that seed. Further resets go on with its next episode; after the last one a
     reset starts the trial again as a new repeat, and so does a reset amid an episode, which gives the old one up. Some
     domains (`gym_endless`), if they get no trial, draw another one then, so that no episode comes twice. If they record
-    nothing, a reset amid an episode goes on to the next one.
+    nothing, a reset before the end of an episode goes on to the next one.
     `info` holds what the turn shows beside the observation, and nothing of the truth.
 
     A domain that draws (`HasFilm`) has three render modes. `rgb_array` is the world as it is now. `rgb_array_list` is
@@ -139,13 +139,14 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         if seed is not None:
             self._end()
             self._trial = msgspec.structs.replace(self._trial, seed=seed)
+        leaves = self._moved or (self._endless and self._journal is None)  # where no episode comes twice, none is kept
         if self._rollout is not None and self._rollout.turn.last is not None:
             self._reply()
-            self._moved = False
-        if self._rollout is None or self._rollout.over or self._moved:
+            leaves = False
+        if self._rollout is None or self._rollout.over or leaves:
             self._rollout = self._leave_episode() or self._start_anew(seed)
-            self._moved = False
             self._follow()
+        self._moved = False
         while not self._rollout.over and self._rollout.turn.ask is not Ask.ACT:
             self._reply()
         if self._rollout.over:

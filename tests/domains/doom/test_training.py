@@ -53,6 +53,17 @@ def test_an_environment_draws_new_episodes_for_ever(name: str) -> None:
 
 
 @NAMES
+def test_every_reset_draws_another_episode_as_many_environments_at_once_do(name: str) -> None:
+    env, envs = make(name), gymnasium.make_vec(f"openfield/{name}-v0", 1, vectorization_mode="vector_entry_point")
+    seeds = (5, None, None, 5, None)
+    shown = [env.reset(seed=seed)[0].tobytes() for seed in seeds]
+    assert shown == [envs.reset(seed=seed)[0].tobytes() for seed in seeds]
+    env.close()
+    envs.close()
+    assert (len(set(shown)), shown[:2]) == (3, shown[3:])
+
+
+@NAMES
 def test_a_reset_amid_an_episode_goes_on_to_the_next_on_the_same_engine(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
