@@ -77,6 +77,24 @@ def test_a_folder_with_a_table_is_read_in_size_and_colour(folder: Path) -> None:
     assert open_world(data=str(folder), known=2, side=6).reset().observation["images"].shape == (20, 6, 6, 3)
 
 
+def test_images_of_16_bits_are_scaled_and_not_cut_off(folder: Path) -> None:
+    pixels = np.linspace(0, 65535, 120).astype(np.uint16).reshape(10, 12)
+    for number in range(120):
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    images = open_world(data=str(folder), known=2).reset().observation["images"]
+    assert np.array_equal(images[0], (pixels >> 8).astype(np.float32) / 255)
+    Image.fromarray(pixels.astype(np.float32)).save(folder / "0.tif")
+    (folder / "labels.csv").write_text("file,label\n0.tif,ant")
+    with pytest.raises(InvalidInput, match=r"0\.tif has pixels that are not of 8 or 16 bits"):
+        open_world(data=str(folder), known=2)
+
+
+def test_labels_between_two_classes_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", images=np.zeros((4, 3, 3)), labels=[0.0, 1.0, 1.5, 2.0])
+    with pytest.raises(InvalidInput, match="Labels must be whole numbers"):
+        open_world(data=str(tmp_path / "mine.npz"), known=2)
+
+
 def test_the_known_classes_can_be_chosen(folder: Path) -> None:
     w = open_world(data=str(folder), classes="cat+ant")
     assert w.reset().observation["metadata"]["classes"] == ["cat", "ant"]

@@ -120,6 +120,8 @@ def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
     array, known = np.asarray(images), np.asarray(labels)
     if known.shape != array.shape[:1] or not len(known):
         raise InvalidInput(f"Images {array.shape} and labels {known.shape} do not belong together.")
+    if known.dtype.kind == "f" and not np.array_equal(known, np.floor(known)):
+        raise InvalidInput("Labels must be whole numbers: the classes, or -1 for an unknown one.")
     known = known.astype(np.int64)
     array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
     if array.ndim not in (2, 3, 4):
@@ -185,8 +187,17 @@ def _list_table(path: Path) -> list[tuple[Path, str]]:
 
 def _read_picture(file: Path, side: int) -> NDArray[np.uint8]:
     with opening_picture(file) as image:
-        plain = image.convert("L" if image.mode in ("L", "1", "I", "I;16", "LA") else "RGB")
+        if image.mode[0] in "IF":  # more than bytes, which `convert` would cut off at 255
+            image = _scale_to_bytes(file, np.asarray(image))
+        plain = image.convert("L" if image.mode in ("L", "1", "LA") else "RGB")
         return np.asarray(plain.resize((side, side)) if side else plain, dtype=np.uint8)
+
+
+def _scale_to_bytes(file: Path, pixels: NDArray[Any]) -> Any:
+    """Return a grey picture of 16 bits a pixel as one of 8."""
+    if pixels.dtype.itemsize != 2:
+        raise InvalidInput(f"{file} has pixels that are not of 8 or 16 bits. Scale them, or put them in an .npz file.")
+    return import_extra("PIL.Image", "ond", "Reading images").fromarray((pixels >> 8).astype(np.uint8))
 
 
 def _sort_number(name: str) -> tuple[int, str]:
