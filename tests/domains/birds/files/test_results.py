@@ -89,6 +89,22 @@ def test_an_execution_begins_where_the_index_does(tmp_path):
     assert [len(each.episodes) for each in read_results([path], None, DOMAIN.version)] == [2, 2]
 
 
+def test_trials_of_several_players_stay_apart_under_one_name(tmp_path):
+    rows = [f"{who},0,{name},1,{int(name == NOVEL)}\n" for who in ("anna", "ben") for name in (NORMAL, NOVEL)]
+    (tmp_path / "people.csv").write_text("player,trial,level name,passed,detected\n" + "".join(rows))
+    for player, status in (("p1", "Pass"), ("p2", "Fail")):
+        (tmp_path / player).mkdir()
+        (tmp_path / player / "EvaluationData.csv").write_text(LEVELS + level(0, status, NORMAL))
+        (tmp_path / player / "NoveltyLikelihoodData.csv").write_text(REPORTS + report(0, 0, 0.2, NORMAL))
+    for source, played in ((tmp_path / "people.csv", [2, 2]), (tmp_path, [2, 2, 1, 1])):
+        found = read_results([source], "human", DOMAIN.version)
+        assert {each.agent for each in found} == {"human"}
+        assert sorted((len(each.episodes) for each in found), reverse=True) == played
+        assert len({each.trial.id for each in found}) == len(played), "no repeats of one trial"
+    apart = [tmp_path / "p1" / "EvaluationData.csv", tmp_path / "p2" / "NoveltyLikelihoodData.csv"]
+    assert len(read_results(apart, "human", DOMAIN.version)) == 1
+
+
 def test_published_tables_are_read_by_their_columns(tmp_path):
     (tmp_path / "people.csv").write_text(
         f"player,trial,level name,passed,detected\nanna,1,{NORMAL},1,0\nben,1,{NOVEL},0,1\n"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -139,6 +140,7 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
     levels: dict[tuple[str, str], list[ResultsRow]] = {}
     reports: dict[tuple[str, str], list[ResultsRow]] = {}
     found: list[ImportedTrial] = []
+    players = {table.path: table.agent for table in tables} if agent is None else _tell_players_apart(tables)
     for table in tables:
         if "correct" in table.columns:
             found += [_read_measures(row, agent, version) for row in table.rows if row.text("set", "all") == "all"]
@@ -148,15 +150,34 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
             continue
         kept = reports if "likelihood" in table.columns else levels
         for row in table.rows:
-            kept.setdefault((agent or row.text("agent", table.agent), row.text("trial", "0")), []).append(row)
+            kept.setdefault((row.text("agent", players[table.path]), row.text("trial", "0")), []).append(row)
     if strays := sorted(set(reports) - set(levels)):
+        player, trial = strays[0]
         raise InvalidInput(
-            f"The reports of {strays[0][0]} in trial {strays[0][1]} have no levels: give the evaluation log as well."
+            f"The reports of {agent or player} in trial {trial} have no levels: give the evaluation log as well."
         )
-    for key, rows in levels.items():
-        reported = _split_executions(reports.get(key, []))
-        found += [_make_trial(*key, played, next(reported, []), version) for played in _split_executions(rows)]
+    counts = Counter[tuple[str, str]]()
+    for (player, trial), rows in levels.items():
+        name, reported = agent or player, _split_executions(reports.get((player, trial), []))
+        place = counts[name, trial]
+        counts[name, trial] += 1
+        found += [
+            _make_trial(name, trial, place, rows, next(reported, []), version) for rows in _split_executions(rows)
+        ]
     return list(_mark_twins(found))
+
+
+def _tell_players_apart(tables: Sequence[ResultsTable]) -> dict[Path, str]:
+    """Return who played each table that does not say it, where all are one agent: the logs of one lie in one folder.
+
+    Reports of levels in another folder are those of its player; without any reports each table is a player's own.
+    """
+    told = {table.path for table in tables if "likelihood" in table.columns}
+    if not told:
+        return {table.path: str(table.path) for table in tables}
+    folders = {table.path.parent for table in tables if table.path not in told}
+    only = str(next(iter(folders))) if len(folders) == 1 else ""
+    return {table.path: str(table.path.parent) if table.path.parent in folders else only for table in tables}
 
 
 def _mark_twins(found: Sequence[ImportedTrial]) -> Iterator[ImportedTrial]:
@@ -249,8 +270,9 @@ def _split_executions(rows: list[ResultsRow]) -> Iterator[list[ResultsRow]]:
 
 
 def _make_trial(
-    agent: str, trial: str, rows: list[ResultsRow], reports: list[ResultsRow], version: int
+    agent: str, trial: str, place: int, rows: list[ResultsRow], reports: list[ResultsRow], version: int
 ) -> ImportedTrial:
+    """Return the results in some rows; `place` counts the players of an agent whose trials have the same number."""
     tested = any(map(_is_test, rows))
     beliefs, sets = _assign_reports(rows, reports), _number_sets(rows)
     episodes = [_make_episode(row, tested, beliefs.get(at), sets[at]) for at, row in enumerate(rows)]
@@ -259,10 +281,11 @@ def _make_trial(
     ]
     phases = tuple(Phase(name, episodes=len(list(group)), novelty=novelty) for (name, novelty), group in groupby(named))
     tables = {row.table.path.name: row.table.digest for row in (*rows, *reports)}
+    seed = int(trial) if trial.isdecimal() and len(trial) < 18 else derive(0, "imported", trial)
     made = Trial(
         domain="birds",
         version=version,
-        seed=int(trial) if trial.isdecimal() and len(trial) < 18 else derive(0, "imported", trial),
+        seed=derive(seed, "player", place) if place else seed,
         phases=phases,
         settings=describe_levels(row.text("level") for row in rows),
         red_light=rows[0].text("informed").lower() == "informed",
