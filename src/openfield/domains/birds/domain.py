@@ -12,7 +12,15 @@ from openfield.core import Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import level_files, list_trials, open_pool, refuse_endless, script_of
+from openfield.domains.birds.trials import (
+    candidates,
+    check_levels,
+    level_files,
+    list_trials,
+    open_pool,
+    refuse_endless,
+    script_of,
+)
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
@@ -112,7 +120,10 @@ class BirdsDomain(Domain[BirdsSettings]):
         given = {name: getattr(chosen, name) for name in {*settings, "family", "endless"} - {"preset"}}
         given |= {name: value for name, value in settings.items() if name == "preset"}
         made = super().trials(count, seed, novelty, red_light, **given)
-        files = level_files(chosen, open_pool(chosen))
+        pool = open_pool(chosen)
+        if chosen.levels:
+            check_levels(pool, candidates(chosen, pool))
+        files = level_files(chosen, pool)
         return [replace(trial, files=files) for trial in made]
 
     def options(self, command: str) -> type[CommandOptions]:

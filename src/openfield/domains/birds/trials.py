@@ -91,11 +91,15 @@ def configured(trial: Trial) -> int | None:
 def choose_trials(settings: BirdsSettings, scripts: list[EvaluationScript]) -> list[int]:
     """Return the numbers of the trials of a configuration that the settings choose."""
     numbers = _listed(Path(settings.trial_list)) if settings.trial_list else list(range(len(scripts)))
+    if (beyond := max(numbers, default=0)) >= len(scripts):
+        raise InvalidInput(
+            f"{settings.trial_list} has trial {beyond}, but the last one is {len(scripts) - 1}: they count from 0 on."
+        )
     if settings.trial:
         first, last = _range(settings.trial, len(scripts) - 1)
         numbers = [number for number in numbers if first <= number <= last]
     wanted = {"all": (True, False), "informed": (True,), "uninformed": (False,)}[settings.told]
-    chosen = [number for number in numbers if number < len(scripts) and scripts[number].informed in wanted]
+    chosen = [number for number in numbers if scripts[number].informed in wanted]
     if not chosen:
         raise InvalidInput(f"The options choose none of the {len(scripts)} trials of {settings.config}.")
     return chosen
@@ -125,9 +129,14 @@ def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[P
         raise InvalidInput(
             f"{listed} asks for {total:,} trials, repetitions included; at most {MAX_TRIALS:,} are allowed."
         )
-    for name in dict.fromkeys(name for script in chosen.values() for name in script.names):
-        pool.level(name)  # report an unreadable level now, not when it is played
+    check_levels(pool, (name for script in chosen.values() for name in script.names))
     return listed, chosen
+
+
+def check_levels(pool: LevelPool, names: Iterable[str]) -> None:
+    """Raise `InvalidInput` if a level cannot be played: now, not when its turn comes."""
+    for name in dict.fromkeys(names):
+        pool.level(name)
 
 
 def refuse_endless(settings: BirdsSettings, seed: int) -> None:
@@ -150,7 +159,7 @@ def draw_script(
     trial: Trial, settings: BirdsSettings, pool: LevelPool, moments: Sequence[LevelMoment]
 ) -> EvaluationScript:
     """Draw the levels of every phase of a trial by its seed, and mark them with their changes."""
-    names = _candidates(settings, pool)
+    names = candidates(settings, pool)
     rng = random.Random(derive(trial.seed, "levels"))
     training: list[str] = []
     test: list[str] = []
@@ -173,7 +182,7 @@ def draw_script(
 
 def level_files(settings: BirdsSettings, pool: LevelPool) -> dict[str, str]:
     """Return a digest of all levels that a trial may draw from; it does not depend on the seed."""
-    contents = b"".join(pool.content(name) for name in _candidates(settings, pool)) + pool.rules
+    contents = b"".join(pool.content(name) for name in candidates(settings, pool)) + pool.rules
     return {"levels": file_digest(contents)}
 
 
@@ -210,7 +219,7 @@ def _listed(path: Path) -> list[int]:
     return [int(line) for line in lines]
 
 
-def _candidates(settings: BirdsSettings, pool: LevelPool) -> list[str]:
+def candidates(settings: BirdsSettings, pool: LevelPool) -> list[str]:
     """Return the normal levels of the family and the scenario."""
     scenarios = get_args(Scenario)  # "all", then each by its published number
     number = scenarios.index(settings.scenario)

@@ -213,3 +213,10 @@ def test_a_set_states_its_own_limits_before_those_of_all_test_sets(tmp_path):
     assert (first.limits.seconds, first.limits.attempts, first.percentage) == (9, 7, 100)
     assert (second.limits.seconds, second.limits.attempts, second.percentage) == (1, 5, 50)
     assert second.limits.selection
+
+
+def test_a_limit_that_is_stated_twice_is_refused_unless_both_are_the_same(tmp_path):
+    path = meta(tmp_path)
+    path.write_text(path.read_text().replace("<checkpoint>", "<checkpoint time='0'><limits interaction='7'/>"))
+    with pytest.raises(InvalidInput, match="<checkpoint>: its limit 'interaction' is 7 and 10"):
+        read_meta(path)

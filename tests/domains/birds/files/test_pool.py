@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural_key, scenario_of_title
 from openfield.domains.birds.files.templates import load_templates, moved
 from openfield.domains.birds.game.game import SECOND, Game, solve
+from openfield.domains.birds.game.level import parse_level
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import InvalidInput
 
@@ -138,6 +139,13 @@ def test_a_novelty_of_another_release_is_no_error(tmp_path, pool):
     path.parent.mkdir(parents=True)
     path.write_bytes(pool.content(name).replace(b'"Fan"', b'"Butterfly"'))
     assert any(placed.type == "Butterfly" for placed in LevelPool(tmp_path).level(name).objects)
+
+
+def test_an_external_agent_is_said_to_be_left_out(pool):
+    name = pool.names(0, "010105")[0]
+    magician = b'<ExternalAgent type="Magician" x="1" y="1"/></GameObjects>'
+    with pytest.warns(UserWarning, match="'Magician' is unknown; nothing replaces it"):
+        Game(parse_level(pool.content(name).replace(b"</GameObjects>", magician), name))
 
 
 @pytest.mark.parametrize(

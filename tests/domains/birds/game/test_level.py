@@ -59,6 +59,7 @@ WHOLE = (
         ("<Pig type='BasicSmall' x='1' y='0'/>", "", "no <Pig>"),
         ("scaleX='2'", "scaleX='0'", "<Platform> has scaleX='0'; it must be a number up to 10000, and not 0"),
         ("</GameObjects></Level>", "<Block type='Re", "the file is cut off"),
+        ("<Platform x='1' y", "<Platform x='1 y", "<Platform x='1 y='-1' scaleX='2'/ ... is not well-formed"),
     ],
 )
 def test_what_is_wrong_is_named(old, new, reason):

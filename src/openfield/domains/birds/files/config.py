@@ -149,14 +149,19 @@ def _stated(trial: XmlElement, name: str) -> XmlElement:
 
 def _limits(found: XmlElement, usual: SetLimits, known: tuple[str, ...]) -> SetLimits:
     """Return the limits of an element, where it may state them: in attributes, in <limit>, or in <limits>."""
-    values: dict[str, Any] = {}
-    for place in (found, *found.all("limits")):
-        values |= {name: _limit(place, name) for name in known if place.has(name)}
+    stated = [(place, name) for place in (found, *found.all("limits")) for name in known if place.has(name)]
     for limit in (*found.all("limits/limit"), *found.all("limit")):
         kind = limit.text("type", allowed=" | ".join(known))
         if kind not in known:
             raise limit.error("type", kind, " | ".join(known))
-        values[kind] = _limit(limit.stated(kind), kind)
+        stated.append((limit.stated(kind), kind))
+    values: dict[str, Any] = {}
+    for place, kind in stated:
+        value = _limit(place, kind)
+        if values.setdefault(kind, value) != value:
+            raise InvalidInput(
+                f"{found.place}: its limit '{kind}' is {values[kind]:g} and {value:g}. Leave one of them."
+            )
     return usual._replace(**values)
 
 

@@ -169,6 +169,8 @@ class BodyBuilder:
             return self._fixed(placed, "fan", (0.77, 0.77))
         if placed.type == "Magnet":
             return self._block(placed, "Circle", "magnet")
+        if placed.kind == "ExternalAgent":
+            self._warn(placed.type, "nothing")
         if placed.kind not in ("Block", "Novelty") or placed.type in INTANGIBLE:
             return None
         shape = placed.type.removeprefix("Pink")

@@ -109,11 +109,15 @@ def parse_level(content: bytes, name: str = "") -> Level:
 
 
 def _check_elements(tags: list[str], text: str, name: str) -> None:
-    """Refuse a file that is cut off, has elements that no level has, or lacks those that every level has."""
+    """Refuse a file that is cut off or malformed, has unknown elements, or lacks those that every level has."""
     if "Level" not in tags:
         raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
     if not re.search(r"</\s*Level\s*>", text):
         raise InvalidInput(f"Level {name}: there is no </Level> at the end; the file is cut off. Copy it again.")
+    if malformed := re.search(r"<\s*[A-Za-z_][^>]{0,60}", _TAG.sub("", text)):
+        raise InvalidInput(
+            f"Level {name}: {' '.join(malformed[0].split())} ... is not well-formed; look at its quotes."
+        )
     if unknown := next((tag for tag in tags if tag not in ELEMENTS), ""):
         raise InvalidInput(f"Level {name}: {UnknownName('element', unknown, ELEMENTS, label='Known')}")
     if missing := next((tag for tag in ("Slingshot", "Bird", "Pig") if tag not in tags), ""):
