@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def read_csv(path: Path) -> list[tuple[int, list[str]]]:
 
 def parse_csv(content: bytes, path: Path) -> list[tuple[int, list[str]]]:
     """Return the rows in the content of a file, as `read_csv` does."""
-    lines = csv.reader(content.decode("utf-8-sig", "replace").splitlines())
+    lines = csv.reader(io.StringIO(content.decode("utf-8-sig", "replace"), newline=""))  # rows end as csv writes them
     try:
         return [(lines.line_num, row) for row in lines if any(row)]
     except csv.Error as error:

@@ -12,7 +12,7 @@ from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.files.results import read_results
 from openfield.domains.birds.novelty import describe_folders
 from openfield.errors import InvalidInput
-from openfield.files.csv_files import write_csv
+from openfield.files.csv_files import read_csv, write_csv
 from openfield.journal.reader import Run
 from openfield.result import Result
 from openfield.runner.importing import import_trials
@@ -220,6 +220,13 @@ def test_agents_of_exported_logs_keep_their_names(tmp_path):
 def test_ids_are_exported_as_they_are(tmp_path):
     write_csv(tmp_path / "ids.csv", ["ids", "text"], [["-1 3 4", "-1+cmd"]])
     assert (tmp_path / "ids.csv").read_text().splitlines() == ["ids,text", "-1 3 4,'-1+cmd"]
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "two\r\nlines", "a\u2028b", "a\x0bb\x85c", '"a" b', "-1 + 2"])
+def test_words_of_agents_do_not_break_an_exported_log(tmp_path, text):
+    write_csv(tmp_path / "log.csv", ["id", "text", "n"], [["-1 3 4", text, 7], ["", "", 8]])
+    rows = read_csv(tmp_path / "log.csv")[1:]
+    assert [(row[0], row[1].lstrip("'"), row[2]) for _, row in rows] == [("-1 3 4", text, "7"), ("", "", "8")]
 
 
 def test_a_file_without_results_is_named_and_skipped(logs):
