@@ -222,6 +222,18 @@ def test_ids_are_exported_as_they_are(tmp_path):
     assert (tmp_path / "ids.csv").read_text().splitlines() == ["ids,text", "-1 3 4,'-1+cmd"]
 
 
+@pytest.mark.parametrize("agent", [None, "human"])
+def test_reports_of_somebody_who_played_no_level_do_not_refuse_the_folder(logs, agent):
+    nobody = logs.parent / "nobody"
+    nobody.mkdir()
+    (nobody / "EvaluationData.csv").write_text(LEVELS)
+    (nobody / "NoveltyLikelihoodData.csv").write_text(REPORTS + report(0, 0, 0.2, NORMAL))
+    with pytest.warns(UserWarning, match="left out") as told:
+        (found,) = read_results([logs.parent], agent, DOMAIN.version)
+    assert f"The reports of {agent or 'nobody'} in trial 0 have no levels in" in str(told[1].message)
+    assert [each.belief.novel for each in found.episodes] == [0.1, 0.2, 0.9, 0.75]
+
+
 @pytest.mark.parametrize("text", ["two\nlines", "two\r\nlines", "a\u2028b", "a\x0bb\x85c", '"a" b', "-1 + 2"])
 def test_words_of_agents_do_not_break_an_exported_log(tmp_path, text):
     write_csv(tmp_path / "log.csv", ["id", "text", "n"], [["-1 3 4", text, 7], ["", "", 8]])

@@ -136,7 +136,7 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
         agent: The name of the agent; None takes it from the files.
         version: That of the domain.
     """
-    tables = [table for path in _list_files(sources) if (table := _read_table(path, path not in sources)) is not None]
+    tables = [_read_table(path, path not in sources) for path in _list_files(sources)]
     levels: dict[tuple[str, str], list[ResultsRow]] = {}
     reports: dict[tuple[str, str], list[ResultsRow]] = {}
     found: list[ImportedTrial] = []
@@ -151,11 +151,12 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
         kept = reports if "likelihood" in table.columns else levels
         for row in table.rows:
             kept.setdefault((row.text("agent", players[table.path]), row.text("trial", "0")), []).append(row)
-    if strays := sorted(set(reports) - set(levels)):
-        player, trial = strays[0]
-        raise InvalidInput(
-            f"The reports of {agent or player} in trial {trial} have no levels: give the evaluation log as well."
-        )
+    logged = {players[table.path] for table in tables if "likelihood" not in table.columns}
+    for player, trial in sorted(set(reports) - set(levels)):
+        said = f"The reports of {agent or player} in trial {trial} have no levels"
+        if player not in logged or not levels:
+            raise InvalidInput(f"{said}: give the evaluation log as well.")
+        warnings.warn(f"{said} in the evaluation log and are left out.", stacklevel=2)
     counts = Counter[tuple[str, str]]()
     for (player, trial), rows in levels.items():
         name, reported = agent or player, _split_executions(reports.get((player, trial), []))
@@ -226,8 +227,8 @@ def _list_files(sources: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _read_table(path: Path, in_folder: bool = False) -> ResultsTable | None:
-    """Read a table; in a folder one without any result is named and left out, and so are rows without one."""
+def _read_table(path: Path, in_folder: bool = False) -> ResultsTable:
+    """Read a table; in a folder one without any result is named and stays empty, and rows without one are left out."""
     content = read_bounded(path, MAX_CSV)
     (_, header), *rows = parse_csv(content, path) or [(1, [])]
     known = MEASURES if any(_known(name, MEASURES) == "correct" for name in header) else COLUMNS
@@ -236,7 +237,7 @@ def _read_table(path: Path, in_folder: bool = False) -> ResultsTable | None:
     table = ResultsTable(path, file_digest(content), columns, [])
     if in_folder and not rows:
         warnings.warn(f"{path} has no results and is left out.", stacklevel=2)
-        return None
+        return table
     if not columns & RESULTS:
         raise InvalidInput(
             f"{path} is not a table of results: it has no column LevelStatus (the evaluation log), "
