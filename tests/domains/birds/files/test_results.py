@@ -83,6 +83,15 @@ def test_attempts_at_a_level_share_its_reports_in_order(tmp_path):
     assert [each.belief.novel for each in found.episodes] == [0.2, 0.6]
 
 
+def test_reports_of_a_level_that_never_ended_are_left_out(tmp_path):
+    told = [report(number, number // 2, 0.2 + number / 10, (NORMAL, NOVEL)[number // 2]) for number in range(4)]
+    (tmp_path / "EvaluationData.csv").write_text(LEVELS + level(0, "Pass", NORMAL))
+    (tmp_path / "NoveltyLikelihoodData.csv").write_text(REPORTS + "".join(told))
+    with pytest.warns(UserWarning, match="line 4: its level never ended"):
+        (found,) = read_results([tmp_path], "me", DOMAIN.version)
+    assert [each.belief.novel for each in found.episodes] == [pytest.approx(0.3)]
+
+
 def test_an_execution_begins_where_the_index_does(tmp_path):
     path = tmp_path / "EvaluationData.csv"
     path.write_text(LEVELS + (level(0, "Pass", NORMAL) + level(1, "Fail", NOVEL)) * 2)

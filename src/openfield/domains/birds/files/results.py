@@ -360,15 +360,23 @@ def _belief(row: ResultsRow, report: ResultsRow | None) -> Belief | None:
 
 
 def _assign_reports(rows: list[ResultsRow], reports: list[ResultsRow]) -> dict[int, ResultsRow]:
-    """Return the last report about each row: reports go in order to the attempts at their level, one for each shot."""
+    """Return the last report about each row: reports go in order to the attempts at their level, one for each shot.
+
+    The last level may have reports and no row: its agent failed in it.
+    """
     room = [max(1, int(row.number("birds_at_start") - row.number("birds"))) for row in rows]
     found: dict[int, ResultsRow] = {}
     at = 0
-    for report in reports:
-        place = report.text("level"), report.text("index")
+    for told, report in enumerate(reports):
+        place = _place(report)
         fits = (number for number in range(at, len(rows)) if _place(rows[number]) == place)
         number = next((number for number in fits if room[number] or number == len(rows) - 1), None)
         number = at if number is None and _place(rows[at]) == place else number  # more reports than shots
+        if number is None and all(_place(later) == place for later in reports[told:]):
+            warnings.warn(
+                f"{report.table.path}, line {report.line}: its level never ended and is left out.", stacklevel=2
+            )
+            break
         if number is None:
             raise report.error(f"the evaluation log has no level {place[0] or place[1]} here")
         room[number] = max(0, room[number] - 1)
