@@ -302,6 +302,15 @@ def test_a_server_names_strangers_and_serves_on(tmp_path, begins, shared, caplog
     assert "\n" not in told
 
 
+def test_a_server_names_why_a_learner_is_refused(tmp_path, caplog):
+    path = tmp_path / "run.sqlite"
+    with serving(path) as port:
+        assert [play_out(Echo(port)) for _ in range(2)] == [41, 0]
+    assert [record.getMessage() for record in caplog.records] == [
+        "A learner was refused: There is no trial left for 'remote'."
+    ]
+
+
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "zmq", None)
     with pytest.raises(of.errors.MissingExtra, match=r"The protocol of remote learners needs .*zmq"):

@@ -154,8 +154,13 @@ class PairWire:
         """Play a trial as far as the learner goes; return the session if the trial is not finished."""
         loop, left = asyncio.get_running_loop(), False
         try:
-            async with self._joining:
-                learner, remote = await self._join(dispatcher, learners, hello_token(handshake.first))
+            try:
+                async with self._joining:
+                    learner, remote = await self._join(dispatcher, learners, hello_token(handshake.first))
+            except AgentFault as error:
+                if self._public:
+                    LOG.warning("%s", f"A learner was refused: {error}")
+                return None  # it hears nothing, as in the original
             try:
                 with remote:
                     left = await loop.run_in_executor(self._threads, converse, handshake, remote)
@@ -163,7 +168,7 @@ class PairWire:
                 learner.plays = False
                 learner.session = None if remote.rollout.over or remote.fault else remote.session
         except (AgentFault, WorldFault):
-            return None  # recorded with the remote; a refused learner hears nothing, as in the original
+            return None  # recorded with the remote
         except (OpenfieldError, ConnectionError) as error:  # not even that could be written, or it plays elsewhere
             LOG.warning("%s", f"A learner was disconnected: {error}")
             return None
