@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,8 +101,8 @@ def test_a_run_without_trials_of_the_domain_is_refused(path: Path) -> None:
     trials, facts = make_trials(path, **SMALL)
     plan = make_plan("random", trials)
     with Journal(path) as journal:
-        journal.enter(plan.cells, plan.sources, facts)
-    with pytest.raises(InvalidInput, match="has no trials of commai"):
+        journal.enter(plan.cells, plan.sources, facts | plan.describe())
+    with pytest.raises(InvalidInput, match=rf"has no trials of commai\. It has trials of {re.escape(MAZE)}\.$"):
         make_trials(path, domain="commai", trials_of=str(path))
 
 

@@ -48,10 +48,13 @@ def read_run_trials(run: Path, domain: str, trust: bool = False) -> list[Trial]:
         InvalidInput: The file has no trials, or they name code that may not run.
     """
     with Run(run) as file:
-        found = [trial for trial in file.trials() if trial.domain == domain]
+        trials = list(file.trials())
+        found = [trial for trial in trials if trial.domain == domain]
         admit_code(file, list_trial_code(found), trust)
+        sources = sorted({file.facts.get(f"domain {trial.domain}", trial.domain) for trial in trials})
     if not found:
-        raise InvalidInput(f"{run} has no trials of {domain}.")
+        others = f" It has trials of {', '.join(sources)}." if sources else ""
+        raise InvalidInput(f"{run} has no trials of {domain}.{others}")
     return found
 
 
