@@ -110,6 +110,12 @@ def test_trials_of_several_players_stay_apart_under_one_name(tmp_path):
         assert {each.agent for each in found} == {"human"}
         assert sorted((len(each.episodes) for each in found), reverse=True) == played
         assert len({each.trial.id for each in found}) == len(played), "no repeats of one trial"
+    (alone,) = read_results([tmp_path / "p2"], "human", DOMAIN.version)
+    together = read_results([tmp_path / "p1", tmp_path / "p2"], "human", DOMAIN.version)
+    assert alone.trial.id == together[1].trial.id, "not imported twice"
+    (again,) = read_results([tmp_path / "p2", *sorted((tmp_path / "p2").iterdir())], "human", DOMAIN.version)
+    assert len(again.episodes) == 1, "a file is read once"
+    assert len({each.trial.id for each in read_results([tmp_path / "people.csv"], None, DOMAIN.version)}) == 1
     apart = [tmp_path / "p1" / "EvaluationData.csv", tmp_path / "p2" / "NoveltyLikelihoodData.csv"]
     assert len(read_results(apart, "human", DOMAIN.version)) == 1
 

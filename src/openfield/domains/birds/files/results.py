@@ -157,11 +157,11 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
         if player not in logged or not levels:
             raise InvalidInput(f"{said}: give the evaluation log as well.")
         warnings.warn(f"{said} in the evaluation log and are left out.", stacklevel=2)
-    counts = Counter[tuple[str, str]]()
+    counts = Counter[tuple[str, str, Path]]()
     for (player, trial), rows in levels.items():
         name, reported = agent or player, _split_executions(reports.get((player, trial), []))
-        place = counts[name, trial]
-        counts[name, trial] += 1
+        place = counts[name, trial, rows[0].table.path]
+        counts[name, trial, rows[0].table.path] += 1
         found += [
             _make_trial(name, trial, place, rows, next(reported, []), version) for rows in _split_executions(rows)
         ]
@@ -222,6 +222,7 @@ def _list_files(sources: Sequence[Path]) -> list[Path]:
         if not found:
             raise InvalidInput(f"There is no CSV file in {source}.")
         files += found
+    files = list({path.resolve(): path for path in files}.values())  # a folder and a file in it may be given
     if len(files) > MAX_FILES:
         raise InvalidInput(f"These are {len(files):,} files; at most {MAX_FILES:,} are read at once.")
     return files
@@ -273,7 +274,7 @@ def _split_executions(rows: list[ResultsRow]) -> Iterator[list[ResultsRow]]:
 def _make_trial(
     agent: str, trial: str, place: int, rows: list[ResultsRow], reports: list[ResultsRow], version: int
 ) -> ImportedTrial:
-    """Return the results in some rows; `place` counts the players of an agent whose trials have the same number."""
+    """Return the results in some rows; `place` counts the players of a table whose trials have the same number."""
     tested = any(map(_is_test, rows))
     beliefs, sets = _assign_reports(rows, reports), _number_sets(rows)
     episodes = [_make_episode(row, tested, beliefs.get(at), sets[at]) for at, row in enumerate(rows)]
