@@ -38,6 +38,7 @@ from openfield.parameters import (
     is_control,
     make_agent_text,
     read_agent,
+    strip_parameters,
 )
 
 if TYPE_CHECKING:
@@ -486,6 +487,20 @@ def absolute(source: str) -> str:
         return f"{family}:{find_family(family).make_absolute(text)}"
     place, colon, attribute = source.partition(":")
     return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
+
+
+def names_same_code(one: str, other: str) -> bool:
+    """Return whether two sources of a family's domains name the same code, wherever it lies, with any arguments.
+
+    Their domains may have the same name all the same: what `gym:envs.py:light` and `gym:envs.py:heavy` make may be a
+    CartPole. Other domains have names of their own.
+    """
+    codes = [find_family(family).strip_data(text) for family, text in map(split_family, (one, other)) if family]
+    if len(codes) < 2:
+        return True
+    (place, _, name), (other_place, _, other_name) = (strip_parameters(code).rpartition(":") for code in codes)
+    modules = {Path(each).name.removesuffix(".py").rpartition(".")[2] for each in (place, other_place) if each}
+    return not (name and other_name) or (name == other_name and len(modules) < 2)
 
 
 def _import_file(path: Path, importer: Domain[Any] | None = None) -> ModuleType:

@@ -273,6 +273,29 @@ def test_trials_of_an_argument_in_brackets_are_those_of_from_gymnasium(
     assert domain_source(own.name) == f"gym:{place}(env_name=Pendulum-v1)"
 
 
+def test_what_other_code_makes_under_the_same_name_needs_a_run_file_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file could neither replay nor resume both: it says once where a domain is found."""
+    monkeypatch.chdir(tmp_path)
+    for name, make in (("light", "light"), ("heavy", "heavy"), ("copy/light", "light")):
+        file = Path(f"{name}.py")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"import gymnasium\ndef {make}(arm=1):\n    return gymnasium.make('CartPole-v1')\n")
+    words = ["-a", "random", "--trials", "1", "--workers", "0", *write_settings(**SHORT), "-o"]
+    for name in ("a", "b"):
+        assert run_command(["run", "gym:light.py:light", *words, f"{name}.sqlite"]) == 0
+    capsys.readouterr()
+    assert run_command(["run", "gym:heavy.py:heavy", *words, "a.sqlite"]) == 2
+    assert "heavy.py:heavy is called 'gym-CartPole-v1' too. Give each a file of its own." in capsys.readouterr().err
+    for source in ("gym:copy/light.py:light", "gym:light.py:light(arm=2)"):  # moved, or with arguments
+        assert run_command(["run", source, *words, "a.sqlite"]) == 0
+    assert run_command(["run", "gym:CartPole-v1", *words, "c.sqlite"]) == 0
+    assert run_command(["merge", "a.sqlite", "b.sqlite", "-o", "ab.sqlite"]) == 0
+    assert run_command(["merge", "a.sqlite", "c.sqlite", "-o", "ac.sqlite"]) == 2
+    assert not Path("ac.sqlite").exists()
+
+
 @pytest.mark.parametrize("from_setting", [False, True])
 def test_a_run_of_a_function_with_arguments_goes_on_in_another_process(
     tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], from_setting: bool
