@@ -107,6 +107,19 @@ def test_a_person_is_asked_once_a_question_and_not_in_feedback(task, answer):
     assert len(asked) >= 3
 
 
+@pytest.mark.parametrize(("task", "answer"), [("micro5.5", ""), ("micro5.12", "1."), ("micro5.12", "")])
+def test_feedback_to_an_answer_that_silence_completes_is_no_question(task, answer):
+    _, _, *asked = ask_once(task, lambda heard: "" if len(heard) == 1 else answer)
+    assert len(asked) >= 10
+    assert all(re.search(r"^[^;]*;\d\.$", heard) for heard in asked)
+
+
+def test_a_dot_and_a_silence_may_be_questions_themselves():
+    asked = ask_once("micro4", lambda heard: heard[-1], alphabet_size=26)
+    assert {" ", "."} < {*"".join(asked)}
+    assert {len(heard) for heard in asked} == {1}
+
+
 @pytest.mark.parametrize("task", ["repetition.RepeatWhatISay", "counting.SimpleCounting", "small.Repeat1V1L", "mini1"])
 def test_no_verdict_is_a_question(task):
     """Answer as soon as one is asked, also in the middle of a question."""

@@ -21,11 +21,13 @@ Mode = Literal["line", "dot", "immediate"]
 
 A pause is the dot of a question, not one in the feedback to an answer, or a silence. A teacher who never pauses, as in
 micro1 to micro5.2, asks with every symbol: who answers there, and earns or loses something at once, is asked again at
-once.
+once. If that goes on, a dot and a silence are questions like all others.
 """
 _SILENCE = " "
 _PAUSE = _SILENCE * 8
 """A silence after which a person is asked. Questions of micro8 have up to seven spaces in a row."""
+_PAID_IN_A_ROW = 2
+"""Rewards, step after step, that show that every symbol is a question."""
 _MAX_UNASKED = 200
 """Steps after which a person in line mode is asked even if the teacher never pauses."""
 _END, _VERIFY = ";", "verify: "
@@ -91,7 +93,7 @@ class Listener:
         self._reader = BitReader() if bits else None
         self._bits = deque(SPACE_BITS)
         self._last = ""
-        self._own_reader, self._said_dot = BitReader(), False
+        self._own_reader = BitReader()
         self._feedback = ""
         """What ends the feedback that is heard: a semicolon, or the question of a mini task. Empty outside of one."""
         self._ends_feedback = True  # whether this teacher has feedback that ends with a semicolon
@@ -99,6 +101,9 @@ class Listener:
         self._earned = 0
         self._unasked = 0  # steps since the person was asked
         self._waits = False  # whether the person was asked at a pause, or said nothing: the next pause is awaited
+        self._answers = False  # whether the person was asked at a pause, and the teacher has been silent since
+        self._was_silent = False  # whether the person said nothing last
+        self._paid = 0  # steps in a row with a reward that is not the price of an interruption
 
     def hear(self, turn: Turn) -> bool:
         """Take a turn, and return whether it is time to ask the person."""
@@ -110,9 +115,8 @@ class Listener:
         self.streams.hear(found, self._earned, turn.feedback or "")
         self._unasked += 1
         self._waits = self._waits or (not self._earned and not self._typed)
-        if self._earned and self._said_dot and self._ends_feedback:
-            self._feedback = _END
-        self._earned = 0
+        self._take_reward()
+        self._answers = self._answers and found == _SILENCE
         self._last = (self._last + found)[-len(_PAUSE) :]
         self._follow(found)
         if turn.ask is Ask.NONE or self._typed or not self._is_time(turn.first):
@@ -120,7 +124,8 @@ class Listener:
         self.note = ""
         if self._mode == "line" and not self._pauses():
             self.note = _FIRST if self.streams.steps == 1 else _NO_PAUSE
-        self._unasked, self._waits = 0, self._pauses()
+        self._answers = self._pauses()
+        self._unasked, self._waits = 0, self._answers and not self._asks_always()
         return True
 
     def recall(self, turn: Turn, action: Any) -> None:
@@ -155,11 +160,26 @@ class Listener:
     def _note(self, said: str) -> None:
         """Take note of a symbol that is said. A dot may have ended an answer to a mini task, which is then judged."""
         self.streams.say(said)
-        self._said_dot = said == "." and self._last[-1:] in (_SILENCE, ".")  # otherwise it interrupts the teacher
-        if self._said_dot and _VERIFY in self._asked:
-            self._feedback = _VERIFY
-        if self._said_dot:
+        self._was_silent = said == _SILENCE
+        if said == "." and self._answers:  # otherwise it interrupts the teacher
+            self._feedback = _VERIFY if _VERIFY in self._asked else self._feedback
             self._asked = ""
+
+    def _take_reward(self) -> None:
+        """Find out from the reward whether feedback begins, and whether every symbol is a question."""
+        if self._earned and self._answers and self._ends_feedback:
+            self._feedback = _END
+        if not self._earned:
+            self._paid = 0
+        elif self._earned > 0 or self._was_silent:
+            self._paid += 1
+        if self._asks_always():
+            self._feedback, self._waits = "", False
+        self._earned = 0
+
+    def _asks_always(self) -> bool:
+        """Return whether the teacher pays for each symbol, as in micro1 to micro4."""
+        return self._paid >= _PAID_IN_A_ROW
 
     def _follow(self, found: str) -> None:
         """Find out whether the teacher still comments on the last answer: dots in there are no questions."""
