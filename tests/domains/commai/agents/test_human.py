@@ -114,6 +114,15 @@ def test_feedback_to_an_answer_that_silence_completes_is_no_question(task, answe
     assert all(re.search(r"^[^;]*;\d\.$", heard) for heard in asked)
 
 
+def test_the_question_behind_the_feedback_of_a_mini_task_is_asked_in_any_task():
+    def answer(heard):
+        return "" if len(heard) == 1 else f"{heard[-2]}." if "say: " in heard else "true."
+
+    asked = ask_once("mini0,micro7.1", answer, scheduler="sequential", required_consecutive_rewards=2)
+    assert all(re.search(r"(verify: [A-Z]*|say: \w)\.$", heard) for heard in asked[1:])
+    assert sum("say: " in heard for heard in asked) >= 4
+
+
 def test_a_dot_and_a_silence_may_be_questions_themselves():
     asked = ask_once("micro4", lambda heard: heard[-1], alphabet_size=26)
     assert {" ", "."} < {*"".join(asked)}

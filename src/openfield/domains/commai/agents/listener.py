@@ -30,10 +30,13 @@ _PAID_IN_A_ROW = 2
 """Rewards, step after step, that show that every symbol is a question."""
 _MAX_UNASKED = 200
 """Steps after which a person in line mode is asked even if the teacher never pauses."""
-_END, _VERIFY = ";", "verify: "
-"""What ends the feedback of a micro task, and what only questions of mini tasks have."""
+_END = ";"
+"""What ends the feedback of a micro task."""
 _BOOK = load_phrasebook()
-_VERDICTS = {text.rstrip(".!").lower() for text in (*_BOOK.congratulations, *_BOOK.failed, "the right answer is")}
+_VERDICTS = {
+    text.rstrip(".!").lower()
+    for text in (*_BOOK.congratulations, *_BOOK.failed, *_BOOK.feedback.values(), "the right answer is")
+}
 _VERDICT = re.compile(rf"(?:^|[.!?;]) *(?:{'|'.join(sorted(_VERDICTS))})(?:: [^.!?]*)?\.$", re.IGNORECASE)
 """A sentence about the last answer, as mini tasks and the older sets have them: the question follows it."""
 _FIRST = "The teacher has begun. Press Enter to listen on, or type an answer."
@@ -94,10 +97,9 @@ class Listener:
         self._bits = deque(SPACE_BITS)
         self._last = ""
         self._own_reader = BitReader()
-        self._feedback = ""
-        """What ends the feedback that is heard: a semicolon, or the question of a mini task. Empty outside of one."""
+        self._in_feedback = False  # whether feedback is heard that ends with a semicolon
         self._ends_feedback = True  # whether this teacher has feedback that ends with a semicolon
-        self._asked = ""  # the words heard since the last answer
+        self._words = ""  # the last ones heard
         self._earned = 0
         self._unasked = 0  # steps since the person was asked
         self._waits = False  # whether the person was asked at a pause, or said nothing: the next pause is awaited
@@ -158,23 +160,20 @@ class Listener:
         return said
 
     def _note(self, said: str) -> None:
-        """Take note of a symbol that is said. A dot may have ended an answer to a mini task, which is then judged."""
+        """Take note of a symbol that is said."""
         self.streams.say(said)
         self._was_silent = said == _SILENCE
-        if said == "." and self._answers:  # otherwise it interrupts the teacher
-            self._feedback = _VERIFY if _VERIFY in self._asked else self._feedback
-            self._asked = ""
 
     def _take_reward(self) -> None:
         """Find out from the reward whether feedback begins, and whether every symbol is a question."""
         if self._earned and self._answers and self._ends_feedback:
-            self._feedback = _END
+            self._in_feedback = True
         if not self._earned:
             self._paid = 0
         elif self._earned > 0 or self._was_silent:
             self._paid += 1
         if self._asks_always():
-            self._feedback, self._waits = "", False
+            self._in_feedback = self._waits = False
         self._earned = 0
 
     def _asks_always(self) -> bool:
@@ -183,10 +182,10 @@ class Listener:
 
     def _follow(self, found: str) -> None:
         """Find out whether the teacher still comments on the last answer: dots in there are no questions."""
-        self._asked = (self._asked + found)[-_KEPT:]
-        if self._feedback and self._asked.endswith((self._feedback, _PAUSE)):
-            self._ends_feedback = self._ends_feedback and not self._asked.endswith(_PAUSE)
-            self._feedback = ""
+        self._words = (self._words + found)[-_KEPT:]
+        if self._in_feedback and self._words.endswith((_END, _PAUSE)):
+            self._ends_feedback = self._ends_feedback and not self._words.endswith(_PAUSE)
+            self._in_feedback = False
         elif found == _END:
             self._ends_feedback = True
 
@@ -201,7 +200,7 @@ class Listener:
 
     def _ends_sentence(self) -> bool:
         """Return whether the teacher has ended a sentence that is not about the last answer."""
-        return self._last.endswith(".") and not self._feedback and not _VERDICT.search(self._asked)
+        return self._last.endswith(".") and not self._in_feedback and not _VERDICT.search(self._words)
 
 
 def find_foreign(line: str) -> str:
