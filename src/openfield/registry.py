@@ -140,8 +140,14 @@ def known_domain(name: str, source: str = "") -> Domain[Any]:
 
 
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
-    """Make a domain known by its name in this process; `source` is how another process finds it."""
-    _domains[domain.name] = domain, source or _domains.get(domain.name, (None, ""))[1] or _importable(domain)
+    """Make a domain known by its name in this process; `source` is how another process finds it.
+
+    One that is known already keeps its source. Another one of the same name gets it only if it cannot differ, as its
+    class takes no arguments: other processes would play what is found there.
+    """
+    known, place = _domains.get(domain.name, (None, ""))
+    same = known is domain or (type(known) is type(domain) and not inspect.signature(type(domain)).parameters)
+    _domains[domain.name] = domain, source or (place if same else "") or _importable(domain)
     return domain
 
 

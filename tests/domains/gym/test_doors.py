@@ -296,6 +296,16 @@ def test_what_other_code_makes_under_the_same_name_needs_a_run_file_of_its_own(
     assert not Path("ac.sqlite").exists()
 
 
+def test_a_function_without_a_name_is_not_found_where_another_environment_of_its_name_is(tmp_path: Path) -> None:
+    """Other processes, and whoever resumes the run, would play that one."""
+    of.trials("gym:CartPole-v1", 1, **SHORT)
+    assert domain_source("gym-CartPole-v1") == "gym:CartPole-v1"
+    trials = of.from_gymnasium(lambda: gymnasium.make("CartPole-v1")).trials(1, **SHORT)
+    of.run("random", trials, tmp_path / "run.sqlite", workers=0)
+    with Run(tmp_path / "run.sqlite") as run:
+        assert not [key for key in run.facts if key.startswith("domain ")]
+
+
 @pytest.mark.parametrize("from_setting", [False, True])
 def test_a_run_of_a_function_with_arguments_goes_on_in_another_process(
     tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], from_setting: bool
