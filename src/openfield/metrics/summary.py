@@ -572,6 +572,8 @@ def estimate(
         cells: The cells it is measured in; they say how high a count can be.
     """
     bounds = _find_range(number, cells)
+    if number.within == "budget" and len(set(values)) == 1:
+        return estimate_mean(values, None)  # bounds as far as a budget would make an interval that says nothing
     if intervals == "anytime":
         return follow_mean(values, bounds)
     if intervals == "conservative" and two_sided(bounds) is not None:

@@ -8,6 +8,7 @@ import pytest
 import openfield as of
 from openfield.cli import run_command
 from openfield.journal.reader import Episode
+from openfield.metrics.catalogue import installed_metrics
 from openfield.metrics.curricula.gradual import (
     accuracy_by_index,
     learning_curve,
@@ -19,6 +20,7 @@ from openfield.metrics.curricula.gradual import (
 )
 from openfield.metrics.failures import apply_policy
 from openfield.metrics.stats import Estimate
+from openfield.metrics.summary import estimate
 from openfield.trial import Phase, Trial
 from support.records import make_cell
 
@@ -49,6 +51,17 @@ WON, LOST = ("++", True), ("+-", False)
 
 def play(task, *results):
     return [(task, *result) for result in results]
+
+
+@pytest.mark.parametrize("intervals", ["usual", "conservative", "anytime"])
+def test_equal_steps_have_no_interval_as_wide_as_the_budget(intervals):
+    lost = [make_curriculum(*play("a", LOST), seed=seed) for seed in range(5)]
+    numbers = [number for metric in installed_metrics() for number in metric.numbers if number.within == "budget"]
+    assert {"steps_to_solve", "steps_to_solve_all"} <= {number.name for number in numbers}
+    for number in numbers:
+        assert estimate(number, [120.0] * 5, intervals, lost) == Estimate(120.0, None, None, 5, "all 5 equal")
+        assert estimate(number, [120.0] * 4 + [130.0], intervals, lost).high > 122
+        assert estimate(number, [], intervals, lost).mean is None
 
 
 def test_a_task_is_solved_by_five_in_a_row_and_nothing_after_that_counts():
