@@ -122,6 +122,25 @@ def test_a_server_that_is_told_to_end_keeps_what_was_played(tmp_path: Path, numb
         assert len(list(run.raw_steps(cell.id, 1))) >= 3
 
 
+def test_agents_play_on_when_nobody_reads_what_the_server_prints(tmp_path: Path) -> None:
+    """As after `openfield serve maze.py | head -1`, and with launchers that read the port and no more."""
+    with serving(tmp_path, "--trials", "2") as (server, port):
+        assert server.stdout
+        server.stdout.close()
+        server.stdout = None
+        for _ in range(2):
+            client = Client(port)
+            client.send(type="hello", name="ada")
+            assert client.play()["type"] == "bye"
+            client.close()
+        server.send_signal(signal.SIGINT)
+        server.wait(60)
+        assert server.stderr
+        assert "Cannot listen" not in server.stderr.read()
+    with Run(tmp_path / "x.sqlite") as run:
+        assert [cell.outcome for cell in run.cells()] == ["done", "done"]
+
+
 def serve_to(name: str, folder: Path, *words: str) -> str:
     """Serve one trial to an agent, and return what the server said in the end."""
     with serving(folder, "--trials", "1", *words) as (server, port):

@@ -6,9 +6,8 @@ import gc
 import signal
 import threading
 from collections.abc import Container, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -126,7 +125,7 @@ def _serve_trials(
     def ready(opened: int) -> None:
         usual = f"{say_count(len(trials), 'trial')} of {domain.name} on {host}:{opened}"
         sealed = " Its trials are drawn from a sealed seed, which is said when it stops." if SEED_FACT in facts else ""
-        print(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}.{sealed} Ctrl-C stops.", flush=True)
+        _say(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}.{sealed} Ctrl-C stops.")
         begun()
 
     allow_connections()
@@ -138,9 +137,15 @@ def _serve_trials(
             begun()  # a domain may make files from a sealed seed: it must not be lost, even if the port is taken
         wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
         if isinstance(dispatcher, TrialDispatcher):
-            dispatcher.notice = partial(print, flush=True)
+            dispatcher.notice = _say
         with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(host, port):
             runner.run(serve_domain(wire, dispatcher, host, port, ready))
+
+
+def _say(text: str) -> None:
+    """Print a line at once. If its reader has gone, as `| head -1` does, agents play on."""
+    with suppress(BrokenPipeError):
+        print(text, flush=True)
 
 
 def _sum_up(path: Path) -> None:
