@@ -14,7 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import cache, partial
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
@@ -38,7 +38,6 @@ from openfield.parameters import (
     is_control,
     make_agent_text,
     read_agent,
-    strip_parameters,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ AgentSource = str | AgentText | Callable[..., Any]
 
 _domains: dict[str, tuple[Domain[Any], str]] = {}
 """Domains in use by name, each with the source another process finds it by, or an empty text."""
+_former: dict[str, tuple[Domain[Any], str]] = {}
+"""The same by the names that they once had, as trials of that time want them."""
 
 
 class PluginWarning(UserWarning):
@@ -78,8 +79,8 @@ def find_domain(source: str, settings: Mapping[str, Any] | None = None) -> Domai
         source: The name or place.
         settings: Settings of the trials to come: which domain of a family it is may depend on them.
     """
-    if source in _domains:
-        return _domains[source][0]
+    if (known := _find_known(source)) is not None:
+        return known[0]
     prefix, text = split_family(source)
     if prefix:
         family = find_family(prefix)
@@ -134,9 +135,9 @@ def known_domain(name: str, source: str = "") -> Domain[Any]:
     Raises:
         UnknownName: It is neither.
     """
-    if name not in domain_names() or source not in ("", name, absolute(domain_source(name))):
+    if name not in (*domain_names(), *_former) or source not in ("", name, absolute(domain_source(name))):
         raise UnknownName("domain", name, domain_names())
-    return _domains[name][0] if name in _domains else find_domain(name)
+    return find_domain(name)
 
 
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
@@ -147,13 +148,30 @@ def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
     """
     known, place = _domains.get(domain.name, (None, ""))
     same = known is domain or (type(known) is type(domain) and not inspect.signature(type(domain)).parameters)
-    _domains[domain.name] = domain, source or (place if same else "") or _importable(domain)
+    found = source or (place if same else "") or _importable(domain)
+    _domains[domain.name] = domain, found
+    for name in domain.former_names:
+        former = copy(domain)
+        former.name, former.former_names = name, ()
+        _former[name] = former, found
     return domain
+
+
+def use_recorded(source: str, name: str) -> Domain[Any]:
+    """Return the domain at a source; if trials call it by a name that it once had, it is known by that one here."""
+    domain = find_domain(source)
+    return use_domain(*_former[name]) if name in domain.former_names else domain
+
+
+def _find_known(name: str) -> tuple[Domain[Any], str] | None:
+    """Return a domain that is known here by this name, or once had it, and its source."""
+    return _domains.get(name) or _former.get(name)
 
 
 def domain_source(name: str) -> str:
     """Return how another process finds a domain known here; empty if it cannot."""
-    return _domains[name][1] if name in _domains else name
+    known = _find_known(name)
+    return name if known is None else known[1]
 
 
 def domain_names() -> list[str]:
@@ -493,20 +511,6 @@ def absolute(source: str) -> str:
         return f"{family}:{find_family(family).make_absolute(text)}"
     place, colon, attribute = source.partition(":")
     return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
-
-
-def names_same_code(one: str, other: str) -> bool:
-    """Return whether two sources of a family's domains name the same code, wherever it lies, with any arguments.
-
-    Their domains may have the same name all the same: what `gym:envs.py:light` and `gym:envs.py:heavy` make may be a
-    CartPole. Other domains have names of their own.
-    """
-    codes = [find_family(family).strip_data(text) for family, text in map(split_family, (one, other)) if family]
-    if len(codes) < 2:
-        return True
-    (place, _, name), (other_place, _, other_name) = (strip_parameters(code).rpartition(":") for code in codes)
-    modules = {Path(each).name.removesuffix(".py").rpartition(".")[2] for each in (place, other_place) if each}
-    return not (name and other_name) or (name == other_name and len(modules) < 2)
 
 
 def _import_file(path: Path, importer: Domain[Any] | None = None) -> ModuleType:

@@ -21,7 +21,7 @@ import msgspec
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.parameters import AgentText, is_command, is_control, strip_parameters
 from openfield.provenance.versions import identify_source
-from openfield.registry import find_domain, find_family, known_domain, list_trial_code, split_family
+from openfield.registry import find_family, known_domain, list_trial_code, split_family, use_recorded
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -101,7 +101,7 @@ def trusted_domain(run: Run, name: str, trust: bool = False) -> Domain[Any]:
         if not source:
             raise
     admit_code(run, [source] if is_domain_code(source) else [], trust)
-    domain = find_domain(source)
+    domain = use_recorded(source, name)
     if domain.name != name:
         raise DamagedRun(f"{run.path} is damaged: {source} is the domain '{domain.name}', not '{name}'.")
     return domain

@@ -41,7 +41,7 @@ from openfield.parameters import AgentText, is_command, read_agent
 from openfield.processes.program import Guard
 from openfield.provenance.rules import own_rule
 from openfield.record import AttemptPlayer, RawStep
-from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
+from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, load, use_recorded
 from openfield.rollout import Rollout, drive
 from openfield.runner.deadline import Deadline, adapt_async, save_at_intervals
 from openfield.trial import with_places
@@ -219,7 +219,7 @@ class Player:
         """Return the domain of a job, which is looked for once in each process."""
         name = job.cell.trial.domain
         if name not in self._domains:
-            self._domains[name] = find_domain(job.domain)
+            self._domains[name] = use_recorded(job.domain, name)
         return self._domains[name]
 
     def _find_agent(self, job: Job, source: AgentSource, domain: Domain[Any], afterwards: ExitStack) -> AgentFactory:

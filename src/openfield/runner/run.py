@@ -21,7 +21,6 @@ from openfield.parameters import read_agent
 from openfield.provenance.provenance import Remarks, RunOrigin
 from openfield.provenance.trust import admit_code, list_code, trusted_domain
 from openfield.record import RECORD_FACT
-from openfield.registry import names_same_code
 from openfield.runner.cluster import RESOURCES, Cluster, Players, SideBySide, assign_resources, read_kept_resources
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.experiment import RunOptions
@@ -43,8 +42,6 @@ REMEMBER = """To keep what was answered, give it:
         \"\"\"Take note of a turn that was answered before.\"\"\"
         self.history.append((turn, reply))"""
 """What an agent lacks whose calls would be paid twice."""
-DOMAIN = "domain "
-"""How the keys of facts begin that say where a domain is found."""
 ISOLATION = "isolation"
 """The fact of a run file that says how its agents are isolated."""
 
@@ -95,7 +92,6 @@ def run_plan(
             options = replace(options, record="full")
             plan = replace(plan, options=options)
         facts = {**plan.describe(), **plan.facts}
-        check_domains(record.path, begun, facts)
         if plan.isolation is not None:
             facts[ISOLATION] = msgspec.json.encode(changed_fields(plan.isolation)).decode()
         facts |= {} if options.record is None else {RECORD_FACT: options.record}
@@ -215,23 +211,6 @@ def _check_isolation(path: Path, facts: Mapping[str, str], isolation: Isolation 
         raise InvalidInput(f"{path} was begun {begun} --isolate. {now}, or use another run file.")
     if kept is not None and isolation is not None and kept.bubblewrap and not isolation.bubblewrap:
         raise InvalidInput(f"{path} was begun inside bubblewrap, which does not work here. Use another run file.")
-
-
-def check_domains(path: Path, facts: Mapping[str, str], others: Mapping[str, str]) -> None:
-    """Check that no domains of a run have one name and different code: it could neither be replayed nor resumed.
-
-    Args:
-        path: The run file.
-        facts: Its facts.
-        others: The facts of what joins it.
-    """
-    for key, source in others.items():
-        kept = facts.get(key, source)
-        if key.startswith(DOMAIN) and not names_same_code(kept, source):
-            name = key.removeprefix(DOMAIN)
-            raise InvalidInput(
-                f"{path} has trials of {kept}, and {source} is called '{name}' too. Give each a file of its own."
-            )
 
 
 def _check_records(journal: str | Path, records: Iterable[CellRecord], sources: Mapping[str, str | None]) -> None:

@@ -18,7 +18,7 @@ from openfield.domains.gym.adapter import to_plain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.gym import DomainEnv
 from openfield.journal.reader import Run
-from openfield.registry import domain_source
+from openfield.registry import domain_source, known_domain, use_recorded
 from openfield.settings import read_plain
 
 SHORT: dict[str, Any] = {"before": 1, "after": 1, "max_steps": 5, "unchanged": 0}
@@ -115,7 +115,7 @@ def test_an_argument_may_make_another_environment_with_its_title_and_novelties(t
     (usual,) = domain.trials(1, **SHORT)
     assert usual.novelty == ("long-pole",)
     (other,) = domain.trials(1, novelty="long-pendulum", **{"make.env_name": "Pendulum-v1"}, **SHORT)
-    assert domain.title == "Pendulum-v1, an environment of Gymnasium"
+    assert domain.title == "Pendulum-v1 by test_doors.make_named, an environment of Gymnasium"
     with pytest.raises(UnknownName, match="long-pendulum"):
         domain.trials(1, novelty="long-pole", **{"make.env_name": "Pendulum-v1"})
     result = of.run("random", [other, usual], tmp_path / "run.sqlite", workers=0)
@@ -136,7 +136,7 @@ def test_a_default_argument_that_names_no_environment_waits_for_another(
     assert "does not know: Environment `Nowhere` doesn't exist. Give another argument, as in " in told
     named = [*words, "--set", "make.env_name=Pendulum-v1", "-o", str(tmp_path / "b.sqlite")]
     assert run_command(named) == 0
-    assert "Pendulum-v1, an environment of Gymnasium" in capsys.readouterr().out
+    assert "Pendulum-v1 by named.make, an environment of Gymnasium" in capsys.readouterr().out
 
 
 COUNTED = """
@@ -199,7 +199,7 @@ def test_an_argument_is_the_only_one_with_which_a_run_makes_environments(
         assert run_command(each) == 0
         assert take() == {"Pendulum-v1"}
     with Run(path) as run:
-        assert run.facts["domain gym-Pendulum-v1"] == f"gym:{place}(env_name=Pendulum-v1)"
+        assert run.facts[f"domain gym-{Path(place).stem}.make-Pendulum-v1"] == f"gym:{place}(env_name=Pendulum-v1)"
 
 
 def test_every_table_of_an_experiment_makes_the_environment_of_its_argument(
@@ -216,7 +216,8 @@ def test_every_table_of_an_experiment_makes_the_environment_of_its_argument(
     assert take() == {"Pendulum-v1", "Acrobot-v1"}
     assert run_command(["run", str(file), "-o", str(path)]) == 0
     assert take() == {"Pendulum-v1", "Acrobot-v1"}
-    assert {cell.trial.domain for cell in of.Result([path]).cells} == {"gym-Pendulum-v1", "gym-Acrobot-v1"}
+    names = {cell.trial.domain.partition(".")[2] for cell in of.Result([path]).cells}
+    assert names == {"make-Pendulum-v1", "make-Acrobot-v1"}
     assert run_command(["run", str(file), *write_settings(make__env_name="MountainCar-v0"), "--dry-run"]) == 0
     assert take() == {"MountainCar-v0"}
 
@@ -268,32 +269,53 @@ def test_trials_of_an_argument_in_brackets_are_those_of_from_gymnasium(
     own = of.from_gymnasium(place, env_name="Pendulum-v1")
     assert own.trials(1, **SHORT) == made
     assert take() == {"Pendulum-v1"}
-    assert own.name == "gym-Pendulum-v1"
+    assert own.name == f"gym-{Path(place).stem}.make-Pendulum-v1"
     assert made[0].settings["make"] == {"env_name": "Pendulum-v1"}
     assert domain_source(own.name) == f"gym:{place}(env_name=Pendulum-v1)"
 
 
-def test_what_other_code_makes_under_the_same_name_needs_a_run_file_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+class HalfPaid(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Pays half of every reward."""
+
+    def step(self, action: Any) -> Any:
+        seen, reward, *rest = super().step(action)
+        return seen, 0.5 * float(reward), *rest
+
+
+def make_half_paid() -> Any:
+    """Make what has the id of another environment."""
+    return HalfPaid(gymnasium.make("CartPole-v1"))
+
+
+def test_what_a_function_makes_is_not_taken_for_the_environment_with_its_id(tmp_path: Path) -> None:
+    domains = of.from_gymnasium("CartPole-v1"), of.from_gymnasium(make_half_paid)
+    names = [domain.name for domain in domains]
+    assert names == ["gym-CartPole-v1", "gym-test_doors.make_half_paid-CartPole-v1"]
+    sets = [domain.trials(1, **SHORT) for domain in domains]
+    result = of.run("random", [trial for made in sets for trial in made], tmp_path / "run.sqlite", workers=0)
+    returns = [[episode.detail["return"] for episode in cell.episodes] for cell in result.cells]
+    assert returns == [[5.0, 5.0], [2.5, 2.5]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_runs_of_the_time_when_both_had_one_name_go_on(
+    tmp_path: Path, counted: tuple[str, Callable[[], set[str]]], workers: int
 ) -> None:
-    """One file could neither replay nor resume both: it says once where a domain is found."""
-    monkeypatch.chdir(tmp_path)
-    for name, make in (("light", "light"), ("heavy", "heavy"), ("copy/light", "light")):
-        file = Path(f"{name}.py")
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(f"import gymnasium\ndef {make}(arm=1):\n    return gymnasium.make('CartPole-v1')\n")
-    words = ["-a", "random", "--trials", "1", "--workers", "0", *write_settings(**SHORT), "-o"]
-    for name in ("a", "b"):
-        assert run_command(["run", "gym:light.py:light", *words, f"{name}.sqlite"]) == 0
-    capsys.readouterr()
-    assert run_command(["run", "gym:heavy.py:heavy", *words, "a.sqlite"]) == 2
-    assert "heavy.py:heavy is called 'gym-CartPole-v1' too. Give each a file of its own." in capsys.readouterr().err
-    for source in ("gym:copy/light.py:light", "gym:light.py:light(arm=2)"):  # moved, or with arguments
-        assert run_command(["run", source, *words, "a.sqlite"]) == 0
-    assert run_command(["run", "gym:CartPole-v1", *words, "c.sqlite"]) == 0
-    assert run_command(["merge", "a.sqlite", "b.sqlite", "-o", "ab.sqlite"]) == 0
-    assert run_command(["merge", "a.sqlite", "c.sqlite", "-o", "ac.sqlite"]) == 2
-    assert not Path("ac.sqlite").exists()
+    source, path = f"gym:{counted[0]}(env_name=Pendulum-v1)", tmp_path / "run.sqlite"
+    former = use_recorded(source, "gym-Pendulum-v1")
+    first, second = former.trials(2, **SHORT)
+    of.run("random", [first], path)
+    of.from_gymnasium("Pendulum-v1")
+    assert known_domain("gym-Pendulum-v1").title == "Pendulum-v1, an environment of Gymnasium"
+    use_recorded(source, "gym-Pendulum-v1")
+    of.run("random", [first, second], path, workers=workers)
+    for words in (["verify", str(path), "--replay"], ["resume", str(path)], ["report", str(path)]):
+        command = [sys.executable, "-m", "openfield", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0, done.stderr
+    with Run(path) as run:
+        assert [(cell.trial.domain, cell.outcome) for cell in run.cells()] == [("gym-Pendulum-v1", "done")] * 2
+        assert run.facts["domain gym-Pendulum-v1"] == source
 
 
 def test_a_function_without_a_name_is_not_found_where_another_environment_of_its_name_is(tmp_path: Path) -> None:

@@ -31,14 +31,9 @@ def merge(
     from openfield.errors import Incomplete
     from openfield.journal.merge import merge_runs
     from openfield.journal.reader import Run
-    from openfield.runner.run import check_domains
     from openfield.runner.shares import find_missing
 
-    missing, facts = find_missing(runs), dict[str, str]()
-    for path in runs:
-        with Run(path) as run:
-            check_domains(path, run.facts, facts)
-            facts |= run.facts
+    missing = find_missing(runs)
     counts = merge_runs(runs, output)
     with Run(output) as run:
         found = run.counts()

@@ -37,7 +37,7 @@ from openfield.domains.gym.environment import (
     wrap_env,
 )
 from openfield.domains.gym.generic import RULES, Fit
-from openfield.domains.gym.makers import find_maker
+from openfield.domains.gym.makers import find_maker, name_maker
 from openfield.domains.gym.novelty import join_changes, list_novelties
 from openfield.domains.gym.probe import (
     EFFECT_STEPS,
@@ -96,7 +96,12 @@ class GymDomain(Domain[GymSettings]):
     )
 
     def __init__(
-        self, text: str, maker: MakeEnv, arguments: Mapping[str, Any] | None = None, suite: Suite | None = None
+        self,
+        text: str,
+        maker: MakeEnv,
+        arguments: Mapping[str, Any] | None = None,
+        suite: Suite | None = None,
+        made_by: str = "",
     ) -> None:
         """Make the environment once, to learn its spaces.
 
@@ -105,6 +110,8 @@ class GymDomain(Domain[GymSettings]):
             maker: Makes one for every episode.
             arguments: Arguments of the constructor, unless trials are made with others.
             suite: A suite of the user's own, whose novelties take the place of those of the package.
+            made_by: The name of a function or class that makes it. It is part of the domain's name, as what it makes
+                may have the id of another environment.
         """
         self._text, self._maker, self._given = text, maker, dict(arguments or {})
         self._arguments = self._given
@@ -123,7 +130,8 @@ class GymDomain(Domain[GymSettings]):
         self._has_own_suite = suite is not None
         self._incomplete = ""
         """Why the environment cannot be made with the arguments given: it needs others, which trials must give."""
-        known_as = text.rpartition(":")[2]
+        own = known_as = text.rpartition(":")[2]
+        self._made_by = made_by
         self.title = f"{known_as}, an environment of Gymnasium"
         try:
             known_as = self._learn(self._given).id
@@ -133,14 +141,18 @@ class GymDomain(Domain[GymSettings]):
             advice = "Give it" if _lacks_argument(error) else "Give another argument"
             ways = f"as in {text}(NAME=VALUE), or with --set make.NAME=VALUE"
             self._incomplete = f"{str(error).removesuffix('.')}. {advice}, {ways}."
-        self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{known_as.replace('/', '-')}"
+        start = "gym-" if suite is None else f"gym-{suite.name}-"
+        self.name = start + known_as.replace("/", "-")
+        if made_by and known_as != own:
+            self.name, self.former_names = f"{start}{made_by}-{known_as.replace('/', '-')}", (self.name,)
 
     def _learn(self, arguments: Mapping[str, Any]) -> Probe:
         """Make the environment once with these arguments, and learn its title and which novelties fit it."""
         probe = self.probe(GymSettings(make=dict(arguments)))
         self._arguments, self._entry = dict(arguments), self._find_entry(probe.id)
         entry = self._entry
-        self.title = f"{probe.id}, an environment of Gymnasium"
+        made_by = f" by {self._made_by}" if self._made_by and probe.id != self._text.rpartition(":")[2] else ""
+        self.title = f"{probe.id}{made_by}, an environment of Gymnasium"
         limited, late = bool(probe.steps or entry.steps), bool(entry.pays_late)
         fit = Fit(probe.gym_actions, probe.gym_observations, limited, late)
         self.novelties = list_novelties(list_suite_novelties(entry), fit)
@@ -505,11 +517,14 @@ def from_gymnasium(
     """
     own, prefix = (None, "") if suite is None else (open_suite(Path(suite)), f"{Path(suite).absolute()}:")
     if isinstance(environment, str):
-        domain = GymDomain(environment, find_maker(environment), arguments, own)
+        domain = GymDomain(environment, find_maker(environment), arguments, own, name_maker(environment))
         place = absolute(environment)
         return use_domain(domain, f"gym:{prefix}{place if makes_by_id(place) else _write_source(place, arguments)}")
     name, module = getattr(environment, "__qualname__", ""), getattr(environment, "__module__", "__main__")
-    domain = GymDomain(name or type(environment).__name__, environment, arguments, own)
+    text = name or type(environment).__name__
+    domain = GymDomain(
+        text, environment, arguments, own, name_maker(f"{'' if module == '__main__' else module}:{text}")
+    )
     found = name and "<" not in name and module != "__main__"
     return use_domain(domain, f"gym:{prefix}{_write_source(f'{module}:{name}', arguments)}" if found else "")
 

@@ -111,7 +111,7 @@ def _open(text: str) -> Domain[Any]:
     name = made.place
     _check_installed(name)
     from openfield.domains.gym.domain import GymDomain
-    from openfield.domains.gym.makers import find_maker
+    from openfield.domains.gym.makers import find_maker, name_maker
     from openfield.domains.gym.suites.suite import open_suite
 
     suite = open_suite(Path(path)) if path else None
@@ -120,7 +120,7 @@ def _open(text: str) -> Domain[Any]:
     if not name:
         example = f"{path}:CartPole-v1" if path else "CartPole-v1"
         raise InvalidInput(f"Which environment? Write gym:{f'{path}:' if path else ''}ID, such as gym:{example}.")
-    return GymDomain(name, find_maker(name), made.parameters, suite)
+    return GymDomain(name, find_maker(name), made.parameters, suite, name_maker(name))
 
 
 def _list_changes(trial: Trial) -> Iterator[str]:

@@ -37,6 +37,15 @@ def find_maker(text: str) -> MakeEnv:
     return found  # type: ignore[no-any-return]
 
 
+def name_maker(text: str) -> str:
+    """Return a short name of what makes an environment, `envs.make` for `labs/envs.py:make`; empty for an id."""
+    if makes_by_id(text):
+        return ""
+    place, _, name = text.rpartition(":")
+    module = place.removesuffix(".py").replace("/", ".").rpartition(".")[2].removeprefix("openfield_file_")
+    return ".".join(filter(None, (module, name.rpartition(".")[2].strip("<>"))))
+
+
 def register_environments(text: str) -> None:
     """Import the packages that register an id, if Gymnasium does not know it yet."""
     if ":" in text or text in gymnasium.registry:

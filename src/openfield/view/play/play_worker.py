@@ -27,7 +27,7 @@ from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
 from openfield.processes.channel import Channel
 from openfield.record import REPLY_ENCODER, Entry
-from openfield.registry import find_domain
+from openfield.registry import use_recorded
 from openfield.runner.player import explain_failure
 from openfield.view.play import worker_messages as wire
 from openfield.view.play.browser_channel import Gone, write_content
@@ -147,7 +147,7 @@ class PlayWorker:
             self.send(wire.TrialOpened())
 
     def _open_trial(self, order: wire.OpenOrder) -> OpenTrial:
-        domain, cell = find_domain(order.domain), order.cell
+        domain, cell = use_recorded(order.domain, order.cell.trial.domain), order.cell
         if isinstance(domain, PreparesTrials):
             domain.expect([cell.trial])
         if order.attempt is None:
