@@ -360,7 +360,7 @@ class Experiment(RegisterOptions, TrialOptions):
 
         self.check_source()
         if self.trials_of is not None:
-            found = read_run_trials(Path(self.trials_of), domain.name, self.trust)
+            found = read_run_trials(Path(self.trials_of), domain, self.trust)
             return change_limits(self._deal(found, self.batch), self.limits), {"trials of": self.trials_of}
         secret = None if self.secret is None else Path(self.secret)
         seed, facts = seal(run, secret) if self.sealed or secret else (self.seed, {})

@@ -11,12 +11,16 @@ import secrets
 import stat
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.provenance.trust import admit_code
 from openfield.registry import list_trial_code
 from openfield.trial import Trial
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
 
 SEED_BITS = 128
 SEED_FACT, DIGEST_FACT = "sealed seed", "secret digest"
@@ -36,7 +40,7 @@ def seal(run: Path, secret: Path | None) -> tuple[int, dict[str, str]]:
     return seed, {SEED_FACT: f"{seed:032x}"}
 
 
-def read_run_trials(run: Path, domain: str, trust: bool = False) -> list[Trial]:
+def read_run_trials(run: Path, domain: Domain[Any], trust: bool = False) -> list[Trial]:
     """Return the trials of a run file, to be played again by other agents.
 
     Args:
@@ -49,12 +53,12 @@ def read_run_trials(run: Path, domain: str, trust: bool = False) -> list[Trial]:
     """
     with Run(run) as file:
         trials = list(file.trials())
-        found = [trial for trial in trials if trial.domain == domain]
+        found = [trial for trial in trials if trial.domain in (domain.name, *domain.former_names)]
         admit_code(file, list_trial_code(found), trust)
         sources = sorted({file.facts.get(f"domain {trial.domain}", trial.domain) for trial in trials})
     if not found:
         others = f" It has trials of {', '.join(sources)}." if sources else ""
-        raise InvalidInput(f"{run} has no trials of {domain}.{others}")
+        raise InvalidInput(f"{run} has no trials of {domain.name}.{others}")
     return found
 
 

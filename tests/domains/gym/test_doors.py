@@ -309,7 +309,8 @@ def test_runs_of_the_time_when_both_had_one_name_go_on(
     assert known_domain("gym-Pendulum-v1").title == "Pendulum-v1, an environment of Gymnasium"
     use_recorded(source, "gym-Pendulum-v1")
     of.run("random", [first, second], path, workers=workers)
-    for words in (["verify", str(path), "--replay"], ["resume", str(path)], ["report", str(path)]):
+    again = ["run", source, "--trials-of", str(path), "-a", "random", "-o", "again.sqlite"]
+    for words in (["verify", str(path), "--replay"], ["resume", str(path)], ["report", str(path)], again):
         command = [sys.executable, "-m", "openfield", *words]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == 0, done.stderr
