@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,26 @@ def test_agents_play_on_when_nobody_reads_what_the_server_prints(tmp_path: Path)
         assert "Cannot listen" not in server.stderr.read()
     with Run(tmp_path / "x.sqlite") as run:
         assert [cell.outcome for cell in run.cells()] == ["done", "done"]
+
+
+def test_agents_play_on_when_what_the_server_prints_is_left_unread(tmp_path: Path) -> None:
+    with serving(tmp_path, "--trials", "60") as (server, port):
+        assert server.stdout
+        with suppress(ImportError, AttributeError):  # where a pipe cannot be made small, this says less
+            import fcntl
+
+            fcntl.fcntl(server.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        client = Client(port)
+        for _ in range(60):
+            client.send(type="hello", name="a" * 60)
+            assert client.play()["type"] == "bye"
+        client.close()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 130
+        said = server.stdout.read()
+    assert "begins trial" in said
+    with Run(tmp_path / "x.sqlite") as run:
+        assert {cell.outcome for cell in run.cells()} == {"done"}
 
 
 def serve_to(name: str, folder: Path, *words: str) -> str:

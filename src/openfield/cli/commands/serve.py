@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 import threading
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -94,8 +95,9 @@ def serve(
         serving = Serving(agent_name, listen.token, changes.serving, listen.durable, record)
         _serve_trials(known, trials, facts, path, host, port, serving)
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
-        print_seed(facts)
-        _sum_up(path)
+        if _is_read():
+            print_seed(facts)
+            _sum_up(path)
         raise SystemExit(Cancelled.exit_status) from None
     finally:
         for finish in changes.finish if path.exists() else ():
@@ -143,9 +145,20 @@ def _serve_trials(
 
 
 def _say(text: str) -> None:
-    """Print a line at once. If its reader has gone, as `| head -1` does, agents play on."""
+    """Print a line at once. If its reader has gone, as after `| head -1`, or reads no more, agents play on."""
     with suppress(BrokenPipeError):
-        print(text, flush=True)
+        if _is_read():
+            print(text, flush=True)
+
+
+def _is_read() -> bool:
+    """Return whether what is printed finds room: a launcher that only reads the port lets the pipe fill up."""
+    import select
+
+    try:
+        return bool(select.select([], [sys.stdout.fileno()], [], 0)[1])
+    except (OSError, ValueError, AttributeError):  # no file, or a system that can tell it of sockets only
+        return True
 
 
 def _sum_up(path: Path) -> None:
