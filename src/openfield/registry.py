@@ -137,7 +137,8 @@ def known_domain(name: str, source: str = "") -> Domain[Any]:
     """
     if name not in (*domain_names(), *_former) or source not in ("", name, absolute(domain_source(name))):
         raise UnknownName("domain", name, domain_names())
-    return find_domain(name)
+    known = _find_known(name)
+    return find_domain(name) if known is None else known[0]
 
 
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
