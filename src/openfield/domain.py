@@ -39,7 +39,7 @@ class Domain(ABC, Generic[S]):
     older_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
     """Version -> the defaults that its trials had, and those of versions before it, where later ones have others."""
     former_names: Sequence[str] = ()
-    """Names that it had when trials of run files were made."""
+    """Its earlier names, which trials in older run files have."""
     title: str
     """The domain in one line, for lists and reports."""
     settings: type[S]

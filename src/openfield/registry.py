@@ -63,7 +63,7 @@ AgentSource = str | AgentText | Callable[..., Any]
 _domains: dict[str, tuple[Domain[Any], str]] = {}
 """Domains in use by name, each with the source another process finds it by, or an empty text."""
 _former: dict[str, tuple[Domain[Any], str]] = {}
-"""The same by the names that they once had, as trials of that time want them."""
+"""The same by their former names, which older trials have."""
 
 
 class PluginWarning(UserWarning):
@@ -144,8 +144,8 @@ def known_domain(name: str, source: str = "") -> Domain[Any]:
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
     """Make a domain known by its name in this process; `source` is how another process finds it.
 
-    One that is known already keeps its source. Another one of the same name gets it only if it cannot differ, as its
-    class takes no arguments: other processes would play what is found there.
+    Without a source, one of a class without arguments keeps the source of an earlier one: the two cannot differ. Any
+    other could, and another process would play what is found at that source.
     """
     known, place = _domains.get(domain.name, (None, ""))
     same = known is domain or (type(known) is type(domain) and not inspect.signature(type(domain)).parameters)
@@ -159,13 +159,13 @@ def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
 
 
 def use_recorded(source: str, name: str) -> Domain[Any]:
-    """Return the domain at a source; if trials call it by a name that it once had, it is known by that one here."""
+    """Return the domain at a source, under the name that recorded trials have; it may be a former one."""
     domain = find_domain(source)
     return use_domain(*_former[name]) if name in domain.former_names else domain
 
 
 def _find_known(name: str) -> tuple[Domain[Any], str] | None:
-    """Return a domain that is known here by this name, or once had it, and its source."""
+    """Return the domain in use that has this name, or had it, and its source."""
     return _domains.get(name) or _former.get(name)
 
 

@@ -128,7 +128,7 @@ def _as_function(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _run(coroutine: Any, seconds: float | None) -> Any:
     """Return the result of a coroutine. It is cancelled if it takes too long, or if the call is interrupted."""
-    with _LOOP_LOCK:  # cells side by side may ask first at the same time, and a cache makes one loop for each then
+    with _LOOP_LOCK:  # else a cache makes a loop for each of several cells that ask at once
         loop = _find_loop()
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:

@@ -130,7 +130,7 @@ class GymDomain(Domain[GymSettings]):
         self._has_own_suite = suite is not None
         self._incomplete = ""
         """Why the environment cannot be made with the arguments given: it needs others, which trials must give."""
-        own = known_as = text.rpartition(":")[2]
+        known_as = text.rpartition(":")[2]
         self._made_by = made_by
         self.title = f"{known_as}, an environment of Gymnasium"
         try:
@@ -143,15 +143,19 @@ class GymDomain(Domain[GymSettings]):
             self._incomplete = f"{str(error).removesuffix('.')}. {advice}, {ways}."
         start = "gym-" if suite is None else f"gym-{suite.name}-"
         self.name = start + known_as.replace("/", "-")
-        if made_by and known_as != own:
+        if self._has_other_id(known_as):
             self.name, self.former_names = f"{start}{made_by}-{known_as.replace('/', '-')}", (self.name,)
+
+    def _has_other_id(self, known_as: str) -> bool:
+        """Return whether a function or class of the user makes the environment, and it has another id than that."""
+        return bool(self._made_by) and known_as != self._text.rpartition(":")[2]
 
     def _learn(self, arguments: Mapping[str, Any]) -> Probe:
         """Make the environment once with these arguments, and learn its title and which novelties fit it."""
         probe = self.probe(GymSettings(make=dict(arguments)))
         self._arguments, self._entry = dict(arguments), self._find_entry(probe.id)
         entry = self._entry
-        made_by = f" by {self._made_by}" if self._made_by and probe.id != self._text.rpartition(":")[2] else ""
+        made_by = f" by {self._made_by}" if self._has_other_id(probe.id) else ""
         self.title = f"{probe.id}{made_by}, an environment of Gymnasium"
         limited, late = bool(probe.steps or entry.steps), bool(entry.pays_late)
         fit = Fit(probe.gym_actions, probe.gym_observations, limited, late)
