@@ -171,7 +171,13 @@ class CommandChanges:
     """Actions on the result, in this order."""
 
     def for_others(self) -> CommandChanges:
-        """Return the changes without these agents, and without what was changed for them."""
+        """Return the changes without these agents, and without what was changed for them.
+
+        Raises:
+            InvalidInput: An option has named who plays.
+        """
+        if self.named_by:
+            raise InvalidInput(f"Both {self.named_by} and --agent say who plays. Name all of them with --agent.")
         return replace(self, agents={}, experiment=self.experiment if self.others is None else self.others)
 
 

@@ -67,8 +67,6 @@ def run(
     start = target.experiment
     changes = prepare_changes(target.domain, "run", options) if len(target.domains) == 1 else CommandChanges()
     own = {**experiment.given, "limits": limits.given}
-    if "agents" in own and changes.named_by:
-        raise InvalidInput(f"Both {changes.named_by} and --agent say who plays. Name all of them with --agent.")
     changes = changes.for_others() if "agents" in own else changes
     if changes.instead is not None:
         chosen = start.change(changes.experiment, own)
